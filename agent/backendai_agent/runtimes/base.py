@@ -1,0 +1,95 @@
+"""What a runtime must do. Decisions are the reconciler's; a runtime only acts.
+
+A runtime keeps no memory of its own: whatever it needs to recognise a container
+after a restart it writes on the container (labels) or beside it (a small file in
+the container's own folder), and reads back in :meth:`Runtime.list`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.core.agents import Isolation
+
+
+class RuntimeFailure(Exception):  # noqa: N818 - it is what happened, told to the owner
+    """A container could not be made or kept; the message is for its owner."""
+
+
+@dataclass(frozen=True)
+class ContainerPatch:
+    """What accelerators add to a container."""
+
+    environ: dict[str, str] = field(default_factory=dict)
+    devices: tuple[str, ...] = ()
+    mounts: tuple[tuple[str, str, bool], ...] = ()
+    """(source on the node, target inside, read only)"""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One container as the runtime sees it now.
+
+    ``id`` is our container id, or the runtime's own id when it carries none of our
+    labels. ``running`` is false once its main process has ended; ``reason`` then
+    says why in words ("out of memory", "exited with code 3").
+    """
+
+    id: str
+    session_id: str
+    running: bool
+    exit_code: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an app of a container answers: a unix socket, or host and port."""
+
+    socket: Path | None = None
+    host: str = ""
+    port: int = 0
+
+
+class Runtime(Protocol):
+    """Starts, lists and removes containers on this node."""
+
+    name: str
+
+    async def open(self) -> Isolation:
+        """Probe what is possible here; raises RuntimeFailure if nothing is."""
+
+    async def close(self) -> None:
+        """Let go of connections and threads. Containers keep running."""
+
+    async def images(self) -> list[str]:
+        """List the references of environments that need no fetching."""
+
+    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
+        """Make *image* available; raises RuntimeFailure with the reason."""
+
+    async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
+        """Create and start the container; doing it twice makes one container.
+
+        Returns when the main process runs, not when it answers. The activation
+        (environment and arguments) is delivered by file; see ``activation.py``.
+        """
+
+    async def stop(self, container_id: str, grace: float) -> None:
+        """End the container and remove every trace of it; absent is success."""
+
+    async def list(self) -> list[Observed]:
+        """List what is here, ours and unknown alike."""
+
+    async def endpoint(self, container_id: str, app: str) -> Endpoint | None:
+        """Tell where *app* ("lab") of a running container answers."""
+
+    def changes(self) -> AsyncIterator[str]:
+        """Yield a container id whenever something may have happened to it."""
+
+    async def logs(self, container_id: str, tail: int) -> str:
+        """Return the last *tail* lines the container printed."""

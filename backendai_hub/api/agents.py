@@ -1,0 +1,161 @@
+"""The protocol between the hub service and its agents.
+
+An agent asks for its *assignments*, a complete and versioned document, by
+long-poll, and answers with *reports* of what it sees. Nothing else is said, so
+losing or repeating any message changes nothing. Both sides tolerate fields they
+do not know, so that they may differ by one version.
+
+Routes (mutual TLS; the certificate is the identity)::
+
+    POST /agent/v1/enroll            token + CSR → certificate   (no client cert)
+    GET  /agent/v1/assignments?newer_than=G&wait=S               → AssignmentSet
+    PUT  /agent/v1/report            AgentReport                 → ReportAnswer
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from backendai_hub.core.agents import Device, Isolation
+
+PROTOCOL_VERSION = 1
+
+
+class ContainerState(StrEnum):
+    """What an agent sees of one container."""
+
+    PREPARING = "preparing"
+    PULLING = "pulling"
+    CREATING = "creating"
+    RUNNING = "running"
+    EXITED = "exited"
+    GONE = "gone"
+
+
+class DesiredState(StrEnum):
+    """What the hub wants of one container."""
+
+    RUNNING = "running"
+    ABSENT = "absent"
+
+
+class EnrollRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A new node shows its single-use token and asks for a certificate."""
+
+    token: str
+    name: str
+    csr: str
+    machine_id: str
+
+
+class EnrollAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The node's identity: PEM texts, and the id that is in the certificate."""
+
+    agent_id: str
+    certificate: str
+    authority: str
+
+
+class DeviceShare(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a device: *amount* of *slot*, in the slot's smallest unit."""
+
+    device: str
+    slot: str
+    amount: int
+
+
+class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """All an agent needs to run one container of a session.
+
+    ``environ`` holds secrets; it travels only over mutual TLS, is delivered to the
+    container by file, and never appears in the runtime's own records. ``labels``
+    are what the agent writes on the container to recognise it later.
+    ``memory`` and ``shmem`` are bytes, ``cpu`` is in thousandths of a core.
+    """
+
+    id: str
+    session_id: str
+    desired: DesiredState
+    session_name: str = ""
+    owner: str = ""
+    image: str = ""
+    cpu: int = 0
+    memory: int = 0
+    shmem: int = 0
+    shares: list[DeviceShare] = []
+    environ: dict[str, str] = {}
+    argv: list[str] = []
+    prefix: str = "/"
+    profile: str = "full"
+    grace_seconds: float = 10.0
+
+
+class AssignmentSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one agent should have, as of *generation*.
+
+    ``epoch`` changes when the hub service wants an older agent process fenced off:
+    an agent whose ``epoch`` is smaller than the document's takes the new one over.
+    A container the agent sees and this document does not name is *unknown*: it is
+    reported and left alone.
+    """
+
+    agent_id: str
+    generation: int
+    epoch: int
+    containers: list[ContainerSpec]
+    heartbeat_seconds: float = 5.0
+
+
+class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What one container looks like now; ``reason`` is for its owner to read."""
+
+    id: str
+    session_id: str
+    state: ContainerState
+    reason: str = ""
+    exit_code: int | None = None
+    progress: float | None = None
+
+
+class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A node's full account of itself. Reports are numbered by ``sequence``."""
+
+    protocol: int
+    version: str
+    epoch: int
+    sequence: int
+    machine_id: str
+    url: str
+    architecture: str
+    generation: int
+    devices: list[Device]
+    containers: list[ContainerReport]
+    unknown: list[str]
+    isolation: Isolation
+    images: list[str] = []
+
+
+class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The hub took the report; *generation* is where assignments stand now."""
+
+    generation: int
+    epoch: int
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """Where requests under *prefix* go: *app* of a container behind an agent."""
+
+    prefix: str
+    agent_id: str
+    agent_url: str
+    container: str
+    app: str = "lab"
+
+
+class RouteTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Every route of the data plane, as of *version*."""
+
+    version: int
+    routes: list[Route]

@@ -1,0 +1,94 @@
+"""Requests and answers about sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from backendai_hub.core.sessions import Attachment, Session, SessionType
+
+
+class SessionRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """What a user asks for.
+
+    ``slots`` are amounts as people write them: ``{"cpu": "2", "mem": "4g"}``. What
+    is left out comes from the image. ``attachment``, ``environ`` and ``argv`` are
+    taken from the spawner only.
+    """
+
+    image: str
+    name: str | None = None
+    type: SessionType = SessionType.INTERACTIVE
+    project: str | None = None
+    slots: dict[str, Any] = {}
+    shmem: str | int | None = None
+    attachment: Attachment | None = None
+    environ: dict[str, str] = {}
+    argv: list[str] = []
+
+
+class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of sessions; ``next`` is the cursor of the following page."""
+
+    items: list[Session]
+    next: str | None = None
+
+
+class SlotRoom(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a slot there is: in all, free now, and free on the best node."""
+
+    slot: str
+    total: str
+    free: str
+    largest: str
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
+    """What the launch form shows: environments, and the room there is now."""
+
+    images: list[ImageChoice]
+    room: list[SlotRoom]
+    nodes: int
+    project: str
+    limits: list[LimitMeter] = []
+
+
+class ImageChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment a user can pick, with its least amounts."""
+
+    name: str
+    title: str
+    minimum: dict[str, str]
+    installed: bool
+
+
+class LimitMeter(msgspec.Struct, frozen=True, kw_only=True):
+    """One limit that applies to the caller; no ``cap`` means unlimited."""
+
+    scope: str
+    name: str
+    slot: str
+    used: str
+    cap: str | None = None
+
+
+class EventMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact about a session, as the event stream sends it."""
+
+    seq: int
+    at: str
+    kind: str
+    session_id: str | None
+    text: str
+    status: str | None = None
+    session: Session | None = None
+
+
+class SpawnedSession(msgspec.Struct, frozen=True, kw_only=True):
+    """What the spawner gets: the session, where it answers, and its born token."""
+
+    session: Session
+    token: str | None = None

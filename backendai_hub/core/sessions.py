@@ -1,0 +1,160 @@
+"""Sessions: what they are, which states they have, and who may follow whom.
+
+A *session* is what a user asked for; its *containers* (one for now, several in a
+cluster) are what runs. Every state that waits has a deadline and a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from backendai_hub.core.errors import ConflictError, InvalidRequestError
+
+
+class SessionStatus(StrEnum):
+    """Where a session is on its way from the queue to its end."""
+
+    PENDING = "PENDING"
+    SCHEDULED = "SCHEDULED"
+    PREPARING = "PREPARING"
+    PULLING = "PULLING"
+    CREATING = "CREATING"
+    RUNNING = "RUNNING"
+    TERMINATING = "TERMINATING"
+    TERMINATED = "TERMINATED"
+    ERROR = "ERROR"
+    CANCELLED = "CANCELLED"
+
+
+class SessionType(StrEnum):
+    """What a session is for."""
+
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+    INFERENCE = "inference"
+
+
+_S = SessionStatus
+
+TERMINAL: Final = frozenset({_S.TERMINATED, _S.ERROR, _S.CANCELLED})
+"""Nothing follows these; they hold no resources."""
+
+OCCUPYING: Final = frozenset(
+    {_S.SCHEDULED, _S.PREPARING, _S.PULLING, _S.CREATING, _S.RUNNING, _S.TERMINATING}
+)
+"""These hold their slots (reliability rule V09: a reservation counts)."""
+
+STARTING: Final = frozenset({_S.SCHEDULED, _S.PREPARING, _S.PULLING, _S.CREATING})
+"""Placed on a node, not answering yet."""
+
+_ENDS: Final = frozenset({_S.TERMINATING, _S.TERMINATED, _S.ERROR})
+
+TRANSITIONS: Final[Mapping[SessionStatus, frozenset[SessionStatus]]] = MappingProxyType(
+    {
+        _S.PENDING: frozenset({_S.SCHEDULED, _S.CANCELLED, _S.ERROR}),
+        _S.SCHEDULED: frozenset({_S.PREPARING, _S.PULLING, _S.CREATING, _S.RUNNING})
+        | _ENDS,
+        _S.PREPARING: frozenset({_S.PULLING, _S.CREATING, _S.RUNNING}) | _ENDS,
+        _S.PULLING: frozenset({_S.PREPARING, _S.CREATING, _S.RUNNING}) | _ENDS,
+        _S.CREATING: frozenset({_S.RUNNING}) | _ENDS,
+        _S.RUNNING: _ENDS,
+        _S.TERMINATING: frozenset({_S.TERMINATED, _S.ERROR}),
+        _S.TERMINATED: frozenset(),
+        _S.ERROR: frozenset(),
+        _S.CANCELLED: frozenset(),
+    }
+)
+
+DEADLINES: Final[Mapping[SessionStatus, float | None]] = MappingProxyType(
+    {
+        _S.PENDING: None,  # a queue may be long; a group's pending timeout is policy
+        _S.SCHEDULED: 60.0,
+        _S.PREPARING: 120.0,
+        _S.PULLING: 1800.0,
+        _S.CREATING: 120.0,
+        _S.RUNNING: None,
+        _S.TERMINATING: 90.0,
+    }
+)
+"""Seconds a session may stay in a state before it ends in ERROR with a reason."""
+
+WAITING_WORDS: Final[Mapping[SessionStatus, str]] = MappingProxyType(
+    {
+        _S.PENDING: "waiting in the queue",
+        _S.SCHEDULED: "placed; the node has not taken it up yet",
+        _S.PREPARING: "the node is preparing files and limits",
+        _S.PULLING: "the node is fetching the environment",
+        _S.CREATING: "starting; waiting for JupyterLab to answer",
+        _S.TERMINATING: "stopping; the node is cleaning up",
+    }
+)
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """One share of one device given to a session's container."""
+
+    device: str
+    slot: str
+    amount: int
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """The JupyterHub named server through which people reach a session."""
+
+    user: str
+    server: str
+    prefix: str
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """One session, as the API shows it. Times are RFC 3339 in UTC."""
+
+    id: str
+    name: str
+    type: SessionType
+    owner: str
+    domain: str
+    project: str
+    image: str
+    slots: dict[str, str]
+    shmem: str
+    status: SessionStatus
+    reason: str
+    created_at: str
+    agent: str | None = None
+    scheduled_at: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    deadline_at: str | None = None
+    exit_code: int | None = None
+    devices: list[str] = []
+    attachment: Attachment | None = None
+    url: str | None = None
+    revision: int = 1
+
+
+def check_can_become(session_id: str, old: SessionStatus, new: SessionStatus) -> None:
+    """Raise :class:`ConflictError` unless *new* may follow *old*."""
+    if new not in TRANSITIONS[old]:
+        raise ConflictError(
+            f"session {session_id} is {old} and cannot become {new}",
+            status_now=str(old),
+        )
+
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?", re.ASCII)
+
+
+def check_session_name(name: str) -> None:
+    """Refuse names that are empty, long, or hold more than plain characters."""
+    if _NAME.fullmatch(name) is None:
+        raise InvalidRequestError(
+            f"name: {name[:64]!r} will not do; use 1 to 64 letters, digits, '-', '_' or"
+            " '.', beginning and ending with a letter or digit"
+        )
