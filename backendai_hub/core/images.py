@@ -8,15 +8,15 @@ import msgspec
 class Image(msgspec.Struct, frozen=True, kw_only=True):
     """One environment that users may choose.
 
-    ``name`` is what people and requests write; ``reference`` is what the runtime
-    understands (a Docker reference or digest, or a prepared environment's path);
-    ``minimum`` are the least slots it works with, as users write amounts.
+    ``name`` is what people and requests write; ``references`` says what each runtime
+    calls it (a Docker reference or digest, the name of a prepared environment), and
+    a node whose runtime is not among them cannot run it; ``minimum`` are the least
+    slots it works with, as users write amounts.
     """
 
     name: str
-    reference: str
+    references: dict[str, str]
     title: str = ""
-    runtime: str = "docker"
     architecture: str = "x86_64"
     minimum: dict[str, str] = {}
     shmem: str = "64m"

@@ -36,8 +36,10 @@ class SlotType(StrEnum):
 
 def slot_type(name: str) -> SlotType:
     """Tell how the slot *name* is counted, by the naming convention."""
-    return SlotType.BYTES if name in {"mem", "shmem"} or name.endswith(".mem") else (
-        SlotType.COUNT
+    return (
+        SlotType.BYTES
+        if name in {"mem", "shmem"} or name.endswith(".mem")
+        else (SlotType.COUNT)
     )
 
 

@@ -1,0 +1,43 @@
+"""Facts that have happened, each with a stable public name.
+
+An event is written in the transaction of the change it tells of. ``text`` is the
+sentence people read; ``status`` is the session's new state where there is one.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class EventKind(StrEnum):
+    """The public names of facts."""
+
+    SESSION_SUBMITTED = "session.submitted"
+    SESSION_WAITING = "session.waiting"
+    SESSION_SCHEDULED = "session.scheduled"
+    SESSION_PROGRESS = "session.progress"
+    SESSION_STARTED = "session.started"
+    SESSION_TERMINATING = "session.terminating"
+    SESSION_TERMINATED = "session.terminated"
+    SESSION_FAILED = "session.failed"
+    SESSION_CANCELLED = "session.cancelled"
+    AGENT_ENROLLED = "agent.enrolled"
+    AGENT_STATUS = "agent.status"
+    AGENT_UNKNOWN_CONTAINERS = "agent.unknown-containers"
+    ACCOUNT_PASSWORD_CHANGED = "account.password-changed"  # noqa: S105 - a name
+    ACCOUNT_LOCKED = "account.locked"
+    USER_JOINED = "user.joined"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact, before it has its number."""
+
+    kind: EventKind
+    text: str
+    actor: str = "system"
+    session_id: str | None = None
+    owner_id: str | None = None
+    status: str | None = None
+    agent_id: str | None = None

@@ -1,0 +1,161 @@
+"""The database: one unit of work for everything, on SQLite and PostgreSQL.
+
+``async with database.transaction() as tx`` is the only way to write. Events are
+recorded on the transaction and written at its end; wake-ups asked for on it happen
+after the commit. On SQLite every write transaction is ``BEGIN IMMEDIATE``, because
+the busy timeout does not cover the upgrade of a read lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import Executable, event, func, insert, select
+from sqlalchemy.engine import CursorResult, make_url
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from backendai_hub.core.events import Event
+from backendai_hub.db.tables import EventRow
+
+_EVENT_LOCK: Final = 0x6261_6576
+"""PostgreSQL advisory lock: events get their numbers in the order of commits."""
+
+
+class Transaction:
+    """One unit of work: statements, the facts they make true, and who to wake."""
+
+    def __init__(self, connection: AsyncConnection, now: datetime) -> None:
+        self.connection = connection
+        self.now = now
+        self.events: list[Event] = []
+        self.wakes: set[str] = set()
+
+    async def execute(
+        self, statement: Executable, rows: list[dict[str, Any]] | None = None
+    ) -> CursorResult[Any]:
+        """Run one statement."""
+        if rows is None:
+            return await self.connection.execute(statement)
+        return await self.connection.execute(statement, rows)
+
+    def record(self, happened: Event) -> None:
+        """Write *happened* when, and only if, this transaction commits."""
+        self.events.append(happened)
+
+    def wake(self, *names: str) -> None:
+        """Wake these waiters after the commit."""
+        self.wakes.update(names)
+
+    async def flush_events(self) -> None:
+        """Write the recorded facts; the last statements of the transaction."""
+        if not self.events:
+            return
+        if self.connection.dialect.name == "postgresql":
+            await self.connection.execute(
+                select(func.pg_advisory_xact_lock(_EVENT_LOCK))
+            )
+        await self.connection.execute(
+            insert(EventRow),
+            [
+                {
+                    "at": self.now,
+                    "kind": str(e.kind),
+                    "text": e.text,
+                    "actor": e.actor,
+                    "session_id": e.session_id,
+                    "owner_id": e.owner_id,
+                    "agent_id": e.agent_id,
+                    "status": e.status,
+                }
+                for e in self.events
+            ],
+        )
+        self.wakes.add("events")
+
+
+class Database:
+    """An engine, its clock, and the one door to a transaction."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        wake: Callable[[str], None] = lambda name: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        pool_size: int = 10,
+    ) -> None:
+        self.url = make_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.clock = clock
+        self._wake = wake
+        # SQLite lets one writer in; queueing here is fair and wakes at once, while
+        # its own busy handler sleeps and polls.
+        self._writer = asyncio.Lock() if self.is_sqlite else None
+        self.engine = self._create_engine(pool_size)
+
+    def _create_engine(self, pool_size: int) -> AsyncEngine:
+        if not self.is_sqlite:
+            return create_async_engine(
+                self.url, pool_pre_ping=True, pool_size=pool_size, max_overflow=10
+            )
+        engine = create_async_engine(
+            self.url, connect_args={"timeout": 30}, pool_size=pool_size
+        )
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        return engine
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Open a write transaction; leaving it commits, an exception rolls back."""
+        if self._writer is None:
+            async with self._begin() as tx:
+                yield tx
+        else:
+            async with self._writer, self._begin() as tx:
+                yield tx
+        for name in tx.wakes:
+            self._wake(name)
+
+    @asynccontextmanager
+    async def _begin(self) -> AsyncIterator[Transaction]:
+        async with self.engine.connect() as connection:
+            await connection.execution_options(backendai_write=True)
+            async with connection.begin():
+                tx = Transaction(connection, self.clock())
+                yield tx
+                await tx.flush_events()
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """Open a connection that only reads, with one consistent view."""
+        async with self.engine.connect() as connection:
+            yield connection
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.engine.dispose()
+
+
+def _prepare_sqlite(connection: Any, record: Any) -> None:
+    del record
+    # The driver's own transaction handling would begin lazily and deferred.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        "busy_timeout=30000",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Any) -> None:
+    write = connection.get_execution_options().get("backendai_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,0 +1,174 @@
+"""Sessions, their containers, and the ledger of what they hold."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    String,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backendai_hub.core.sessions import TERMINAL, SessionStatus
+from backendai_hub.db.tables.base import (
+    Amount,
+    Base,
+    Document,
+    Id,
+    Key,
+    Moment,
+    Name,
+)
+
+
+def _quoted(names: object) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(map(str, names)))  # type: ignore[call-overload]
+
+
+_LIVE = text(f"status NOT IN ({_quoted(TERMINAL)})")
+_LIVE_ATTACHED = text(f"server IS NOT NULL AND status NOT IN ({_quoted(TERMINAL)})")
+
+
+class SessionRow(Base):
+    """One session. ``revision`` grows by one with every change."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (
+        CheckConstraint(f"status IN ({_quoted(SessionStatus)})", name="status"),
+        UniqueConstraint("owner_id", "idempotency_key"),
+        Index(
+            "uq_sessions_live_name",
+            "owner_id",
+            "name",
+            unique=True,
+            sqlite_where=_LIVE,
+            postgresql_where=_LIVE,
+        ),
+        Index(
+            "uq_sessions_live_server",
+            "owner_id",
+            "server",
+            unique=True,
+            sqlite_where=_LIVE_ATTACHED,
+            postgresql_where=_LIVE_ATTACHED,
+        ),
+        Index("ix_sessions_owner_created", "owner_id", "created_at", "id"),
+        Index("ix_sessions_created", "created_at", "id"),
+        Index("ix_sessions_live", "status", sqlite_where=_LIVE, postgresql_where=_LIVE),
+    )
+
+    id: Mapped[Key]
+    name: Mapped[Name]
+    type: Mapped[str] = mapped_column(String(16))
+    owner_id: Mapped[Id] = mapped_column(ForeignKey("users.id"))
+    domain_id: Mapped[Id] = mapped_column(ForeignKey("domains.id"))
+    project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
+    image: Mapped[Name]
+    slots: Mapped[dict[str, int]] = mapped_column(Document)
+    shmem: Mapped[Amount]
+    status: Mapped[str] = mapped_column(String(16))
+    reason: Mapped[str] = mapped_column(Text())
+    agent_id: Mapped[Id | None] = mapped_column(ForeignKey("agents.id"))
+    server: Mapped[Name | None]
+    prefix: Mapped[str | None] = mapped_column(String(1024))
+    ready: Mapped[bool] = mapped_column(default=True)
+    exit_code: Mapped[int | None]
+    idempotency_key: Mapped[str] = mapped_column(String(128))
+    request_hash: Mapped[str] = mapped_column(String(64))
+    revision: Mapped[Amount] = mapped_column(default=1)
+    created_at: Mapped[Moment]
+    scheduled_at: Mapped[Moment | None]
+    started_at: Mapped[Moment | None]
+    ended_at: Mapped[Moment | None]
+    deadline_at: Mapped[Moment | None]
+
+
+class ContainerRow(Base):
+    """One container of a session on a node, until the node says it is gone."""
+
+    __tablename__ = "containers"
+    __table_args__ = (
+        CheckConstraint("desired IN ('running', 'absent')", name="desired"),
+        Index("ix_containers_agent", "agent_id", "gone_at"),
+        Index("ix_containers_session", "session_id"),
+    )
+
+    id: Mapped[Key]
+    session_id: Mapped[Id] = mapped_column(ForeignKey("sessions.id"))
+    agent_id: Mapped[Id] = mapped_column(ForeignKey("agents.id"))
+    desired: Mapped[str] = mapped_column(String(16))
+    image: Mapped[Name]
+    generation: Mapped[Amount]
+    created_at: Mapped[Moment]
+    gone_at: Mapped[Moment | None]
+
+
+class AllocationRow(Base):
+    """A share of one device held by one container; freed exactly once."""
+
+    __tablename__ = "allocations"
+    __table_args__ = (
+        CheckConstraint("amount > 0", name="amount"),
+        Index(
+            "uq_allocations_live",
+            "container_id",
+            "device_id",
+            "slot",
+            unique=True,
+            sqlite_where=text("freed_at IS NULL"),
+            postgresql_where=text("freed_at IS NULL"),
+        ),
+        Index("ix_allocations_session", "session_id"),
+    )
+
+    id: Mapped[Key]
+    session_id: Mapped[Id] = mapped_column(ForeignKey("sessions.id"))
+    container_id: Mapped[Id] = mapped_column(ForeignKey("containers.id"))
+    device_id: Mapped[Id] = mapped_column(ForeignKey("devices.id"))
+    slot: Mapped[str] = mapped_column(String(128))
+    amount: Mapped[Amount]
+    freed_at: Mapped[Moment | None]
+
+
+class LedgerRow(Base):
+    """How much of a slot one scope uses, and how much it may.
+
+    ``quota`` is what policy or the node's report says (none: unlimited). ``cap`` is
+    ``max(quota, used)``: after a quota is lowered below what is in use, it sinks as
+    things end, so that ``0 <= used <= cap`` is true at every commit and nothing
+    running is touched.
+    """
+
+    __tablename__ = "ledger"
+    __table_args__ = (
+        CheckConstraint("used >= 0", name="not_negative"),
+        CheckConstraint("cap IS NULL OR used <= cap", name="within_cap"),
+        CheckConstraint(
+            "(cap IS NULL) = (quota IS NULL) AND (quota IS NULL OR quota <= cap)",
+            name="quota_within_cap",
+        ),
+        CheckConstraint("kind IN ('domain', 'project', 'user', 'device')", name="kind"),
+    )
+
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    owner_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    slot: Mapped[str] = mapped_column(String(128), primary_key=True)
+    used: Mapped[Amount] = mapped_column(default=0)
+    quota: Mapped[Amount | None]
+    cap: Mapped[Amount | None]
+
+
+class SecretRow(Base):
+    """What a session is born with (environment, arguments, token), encrypted."""
+
+    __tablename__ = "session_secrets"
+
+    session_id: Mapped[str] = mapped_column(
+        String(36), ForeignKey("sessions.id"), primary_key=True
+    )
+    ciphertext: Mapped[bytes] = mapped_column(LargeBinary())

@@ -1,0 +1,107 @@
+"""Why a session waits, in sentences with numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from backendai_hub.core.slots import ResourceSlots, describe_amount
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.snapshot import PendingSession
+
+NO_NODES = "no node has joined yet; it starts when one does"
+
+
+def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
+    """Say, slot by slot, what keeps *session* from starting now."""
+    if not cluster.nodes:
+        return NO_NODES
+    unfit: Counter[str] = Counter()
+    candidates: list[int] = []
+    for row, node in enumerate(cluster.nodes):
+        why = (
+            node.closed
+            or ("" if node.runtime in session.references else "cannot run this image")
+            or (
+                ""
+                if node.architecture == session.architecture
+                else f"is {node.architecture}, not {session.architecture}"
+            )
+            or (
+                ""
+                if node.multi_user or cluster.owner[row] in {None, session.owner_id}
+                else "cannot keep users apart and serves somebody else"
+            )
+        )
+        if why:
+            unfit[why] += 1
+        else:
+            candidates.append(row)
+    parts = [f"{count} of {_nodes(cluster)}: {why}" for why, count in unfit.items()]
+    if candidates:
+        parts.extend(_shortfalls(cluster, session.request, candidates))
+    return "; ".join(parts) or "the node that had room has just been taken"
+
+
+def _nodes(cluster: Cluster) -> str:
+    count = len(cluster.nodes)
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def _shortfalls(
+    cluster: Cluster, request: ResourceSlots, candidates: list[int]
+) -> list[str]:
+    parts = []
+    together = np.ones(len(cluster.nodes), bool)
+    for slot, amount in request.items():
+        fits = cluster.fits(slot, amount)
+        together &= fits
+        if fits[candidates].any():
+            continue
+        column = cluster.column.get(slot)
+        best, name = 0, cluster.nodes[candidates[0]].name
+        if column is not None:
+            row = candidates[int(np.argmax(cluster.free[candidates, column]))]
+            best, name = int(cluster.free[row, column]), cluster.nodes[row].name
+        parts.append(
+            f"{slot}: asks {describe_amount(slot, amount)},"
+            f" {describe_amount(slot, best)} free on {name}"
+            + (f", the best of {len(candidates)} nodes" if len(candidates) > 1 else "")
+        )
+    if not parts and not together[candidates].any():
+        parts.append(f"no single one of {_nodes(cluster)} has all of it free at once")
+    return parts
+
+
+def explain_never(cluster: Cluster, session: PendingSession) -> str | None:
+    """Say what no node could ever give, or None if some node could.
+
+    Judged by what nodes have in all, whether or not they answer at the moment.
+    """
+    usable = [
+        row
+        for row, node in enumerate(cluster.nodes)
+        if node.runtime in session.references
+        and node.architecture == session.architecture
+    ]
+    if not usable:
+        return "no node can run this image"
+    possible = np.ones(len(cluster.nodes), bool)
+    parts = []
+    for slot, amount in session.request.items():
+        fits = cluster.fits(slot, amount, ever=True)
+        possible &= fits
+        if fits[usable].any():
+            continue
+        column = cluster.column.get(slot)
+        most = 0 if column is None else int(cluster.total[usable, column].max())
+        parts.append(
+            f"{slot}: asks {describe_amount(slot, amount)}, the largest node has"
+            f" {describe_amount(slot, most)}"
+        )
+    if parts:
+        return "; ".join(parts)
+    if not possible[usable].any():
+        return "no single node has all of it, even when empty"
+    return None
