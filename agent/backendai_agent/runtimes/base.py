@@ -3,6 +3,13 @@
 A runtime keeps no memory of its own: whatever it needs to recognise a container
 after a restart it writes on the container (labels) or beside it (a small file in
 the container's own folder), and reads back in :meth:`Runtime.list`.
+
+A runtime is a traitlets ``Configurable``. The agent makes it as ``cls(parent=app)``;
+``parent.data_dir`` is the agent's folder, and
+:func:`backendai_agent.folders.container_folder` says where a container's own folder
+lies. Before :meth:`Runtime.start` the agent has made that folder, and written
+``run/activation.json`` and ``run/hub.sock`` in it; a runtime that runs containers
+as another user hands ``run`` and ``work`` (and what is in them) to that user.
 """
 
 from __future__ import annotations
@@ -26,6 +33,7 @@ class ContainerPatch:
 
     environ: dict[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
+    """Device nodes (``/dev/…``) or CDI names (``nvidia.com/gpu=GPU-…``)"""
     mounts: tuple[tuple[str, str, bool], ...] = ()
     """(source on the node, target inside, read only)"""
 
@@ -56,7 +64,12 @@ class Endpoint:
 
 
 class Runtime(Protocol):
-    """Starts, lists and removes containers on this node."""
+    """Starts, lists and removes containers on this node.
+
+    A runtime may also have ``listen`` (what JupyterLab is told to listen on; without
+    it ``unix:<run>/lab.sock``) and ``run_inside(container_id)`` (where the container
+    sees its ``run`` folder; without it ``/run/backendai``).
+    """
 
     name: str
 

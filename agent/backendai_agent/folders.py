@@ -1,0 +1,118 @@
+"""Where things lie in the agent's folder, and how they are written.
+
+``<data_dir>/containers/<id>/`` belongs to one container. It and everything above
+it is open to the agent only; ``run`` is what the container sees as
+``/run/backendai`` and ``work`` as ``/home/work``, so nothing in those two may be
+followed blindly: the session's user writes there.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from backendai_hub.core.ids import is_id
+
+INSIDE: Final = "/run/backendai"
+"""Where a container finds its own ``run`` folder."""
+
+
+@dataclass(frozen=True)
+class ContainerFolder:
+    """The paths of one container's folder on the node."""
+
+    path: Path
+
+    @property
+    def run(self) -> Path:
+        """What the container sees as ``/run/backendai``."""
+        return self.path / "run"
+
+    @property
+    def work(self) -> Path:
+        """What the container sees as ``/home/work``; lost at its end."""
+        return self.path / "work"
+
+    @property
+    def activation(self) -> Path:
+        """Environment and arguments; the container removes it when it has read it."""
+        return self.run / "activation.json"
+
+    @property
+    def hub_socket(self) -> Path:
+        """Where the container reaches the platform."""
+        return self.run / "hub.sock"
+
+    @property
+    def lab_socket(self) -> Path:
+        """Where JupyterLab answers, in runtimes that share a folder with it."""
+        return self.run / "lab.sock"
+
+    @property
+    def record(self) -> Path:
+        """What the agent wrote down about the container; out of its reach."""
+        return self.path / "record.json"
+
+    def make(self) -> None:
+        """Create the folder, empty where it is new."""
+        for folder in (self.path.parent, self.path, self.run, self.work):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def remove(self) -> None:
+        """Remove the folder and all in it; absent is success."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+
+def container_folder(data_dir: Path | str, container_id: str) -> ContainerFolder:
+    """Return the folder of *container_id*; refuses anything but a UUID."""
+    if not is_id(container_id):
+        raise ValueError(f"{container_id[:80]!r} is not a container id")
+    return ContainerFolder(Path(data_dir) / "containers" / container_id)
+
+
+def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace *path* by *content*: all of it or, after any crash, none of it."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def held_socket(path: Path) -> Iterator[str]:
+    """Yield a name for the socket at *path* that is short and cannot be swapped.
+
+    The folder is the session user's to write: a link put in the socket's place
+    would lead the agent to any other socket of the node. The socket itself is held
+    open here, so what was checked is what is connected to. Names of sockets may
+    also be no longer than 107 bytes, which this is always.
+    """
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            raise FileNotFoundError(f"{path} is not a socket")
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
