@@ -1,0 +1,35 @@
+"""The part of the platform that runs inside a session: boot and server extension.
+
+Importing this package costs nothing: everything a session may not need is imported
+where it is used.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
+
+LAB_PACKAGE = "@backendai/lab"
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Tell JupyterLab where the front end lies, once it has been built."""
+    built = Path(__file__).parent / "labextension" / "package.json"
+    if not built.is_file():
+        return []
+    return [{"src": "labextension", "dest": LAB_PACKAGE}]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    """Tell Jupyter Server which module to load."""
+    return [{"module": "backendai_lab"}]
+
+
+def _load_jupyter_server_extension(server: ServerApp) -> None:
+    """Add the proxy to the platform's API to *server*."""
+    from backendai_lab.handlers import add_handlers  # noqa: PLC0415 - kept light
+
+    add_handlers(server)
