@@ -1,0 +1,149 @@
+"""The sessions' part of the client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from backendai_hub.api.sessions import (
+    EventMessage,
+    SessionPage,
+    SessionRequest,
+    SpawnedSession,
+)
+from backendai_hub.client.backoff import Backoff
+from backendai_hub.client.sse import read_events
+from backendai_hub.client.transport import Transport, is_transient
+from backendai_hub.core.errors import NotFoundError
+from backendai_hub.core.sessions import Session
+
+Events = list[EventMessage]
+
+
+class Sessions:
+    """Ask for sessions, look at them, follow what happens to them, end them."""
+
+    def __init__(self, transport: Transport, act_for: str | None) -> None:
+        self._transport = transport
+        self._act_for = act_for
+
+    async def create(
+        self, request: SessionRequest, *, idempotency_key: str | None = None
+    ) -> Session:
+        """Ask for a session.
+
+        The same key always names the same session: asking again returns it, in
+        whatever state it is.
+        """
+        return await self._transport.post(
+            "sessions", request, Session, key=idempotency_key, act_for=self._act_for
+        )
+
+    async def get(self, session_id: str) -> Session:
+        """Return one session."""
+        return await self._transport.get(
+            _path(session_id), Session, act_for=self._act_for
+        )
+
+    async def list(
+        self,
+        *,
+        status: str | None = None,
+        owner: str | None = None,
+        order: str | None = None,
+        page_size: int | None = None,
+    ) -> AsyncIterator[Session]:
+        """Yield sessions, page after page, as they are asked for."""
+        after: str | None = None
+        while True:
+            params = {
+                "status": status,
+                "owner": owner,
+                "order": order,
+                "limit": page_size,
+                "after": after,
+            }
+            page = await self._transport.get(
+                "sessions", SessionPage, params=params, act_for=self._act_for
+            )
+            for session in page.items:
+                yield session
+            after = page.next
+            if after is None:
+                return
+
+    async def terminate(self, session_id: str, *, force: bool = False) -> Session:
+        """End a session; what waits is cancelled. Ending it twice is no error."""
+        return await self._transport.post(
+            f"{_path(session_id)}/terminate",
+            {"force": force},
+            Session,
+            act_for=self._act_for,
+        )
+
+    async def events(
+        self, session_id: str, *, after: int = 0, wait: float = 0.0
+    ) -> Events:
+        """Return what happened to a session since event *after*.
+
+        The service holds the answer up to *wait* seconds for something to happen.
+        """
+        return await self._transport.get(
+            f"{_path(session_id)}/events",
+            Events,
+            params={"after": after, "wait": wait or None},
+            act_for=self._act_for,
+            wait=wait,
+        )
+
+    async def follow(self, *, after: int = 0) -> AsyncIterator[EventMessage]:
+        """Yield every event the caller may see after *after*, through any outage."""
+        backoff = Backoff(first=0.2, most=10.0)
+        delays = backoff.delays()
+        while True:
+            try:
+                async with aclosing(self._stream(after)) as events:
+                    async for event in events:
+                        after = event.seq
+                        delays = backoff.delays()
+                        yield event
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+            await asyncio.sleep(next(delays))
+
+    async def spawned(self, key: str) -> SpawnedSession | None:
+        """Return the session that idempotency key *key* made, if there is one."""
+        return await self._find(f"spawned/{quote(key, safe='')}", None)
+
+    async def attached(self, user: str, server: str) -> SpawnedSession | None:
+        """Return the live session attached to a user's named server, if any."""
+        return await self._find("spawned", {"user": user, "server": server})
+
+    async def _find(
+        self, path: str, params: dict[str, Any] | None
+    ) -> SpawnedSession | None:
+        try:
+            return await self._transport.get(
+                path, SpawnedSession, params=params, act_for=self._act_for
+            )
+        except NotFoundError:
+            return None
+
+    async def _stream(self, after: int) -> AsyncGenerator[EventMessage, None]:
+        answer = await self._transport.stream(
+            "events", params={"after": after}, act_for=self._act_for
+        )
+        async with answer:
+            async for event in read_events(answer.content):
+                if event.event == "session":
+                    yield msgspec.json.decode(event.text, type=EventMessage)
+
+
+def _path(session_id: str) -> str:
+    return f"sessions/{quote(session_id, safe='')}"
