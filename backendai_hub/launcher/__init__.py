@@ -1,0 +1,1 @@
+"""The launcher: one command that brings the whole platform up on one machine."""

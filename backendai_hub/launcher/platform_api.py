@@ -1,0 +1,111 @@
+"""What the launcher asks the running platform: tokens, nodes and sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from backendai_hub.api.sessions import SessionPage
+from backendai_hub.core.agents import Agent, AgentStatus
+from backendai_hub.core.errors import UnavailableError
+from backendai_hub.core.sessions import Session
+from backendai_hub.launcher.commands import Layout
+from backendai_hub.launcher.local_http import Answer, ask
+
+_PAGE = 100
+
+
+async def make_token(layout: Layout, *, seconds: int, note: str) -> str | None:
+    """Make a token that acts for the administrator; None while JupyterHub is down."""
+    if layout.attached:
+        return None
+    own = layout.folder.key("launcher.token").read_text("ascii").strip()
+    url = f"{layout.jupyterhub_api_url}/users/{layout.state.admin}/tokens"
+    answer = await ask(
+        "POST", url, token=own, body={"expires_in": seconds, "note": note}
+    )
+    return str(answer.json()["token"]) if answer.status == 201 else None
+
+
+@dataclass(frozen=True)
+class PlatformApi:
+    """The hub service's API, asked as the administrator."""
+
+    service_url: str
+    token: str
+
+    async def agents(self) -> list[Agent]:
+        """Return the nodes; raises :class:`UnavailableError`."""
+        answer = await self._ask("GET", "api/agents")
+        return msgspec.json.decode(answer.body, type=list[Agent])
+
+    async def live_sessions(self) -> list[Session]:
+        """Return every session that has not ended, whoever owns it."""
+        found: list[Session] = []
+        after = ""
+        while True:
+            query = f"api/sessions?status=live&limit={_PAGE}"
+            answer = await self._ask(
+                "GET", query + (f"&after={after}" if after else "")
+            )
+            page = msgspec.json.decode(answer.body, type=SessionPage)
+            found += page.items
+            if page.next is None:
+                return found
+            after = page.next
+
+    async def end_sessions(self, timeout: float) -> int:
+        """End every session and wait for the last; returns how many there were.
+
+        Raises :class:`UnavailableError` when some are still there at the end.
+        """
+        sessions = await self.live_sessions()
+        for session in sessions:
+            await self._ask(
+                "POST", f"api/sessions/{session.id}/terminate", {"force": False}
+            )
+        deadline = time.monotonic() + timeout
+        while left := await self.live_sessions():
+            if time.monotonic() > deadline:
+                names = ", ".join(session.name for session in left[:5])
+                raise UnavailableError(
+                    f"{len(left)} sessions have not ended after {timeout:g} s: {names}"
+                )
+            await asyncio.sleep(0.2)
+        return len(sessions)
+
+    async def _ask(self, method: str, path: str, body: Any = None) -> Answer:
+        answer = await ask(method, self.service_url + path, token=self.token, body=body)
+        if not 200 <= answer.status < 300:
+            said = answer.body[:300].decode("utf-8", "replace")
+            raise UnavailableError(
+                f"the hub service answered {answer.status or 'nothing'} to {method}"
+                f" {path}: {said}"
+            )
+        return answer
+
+
+async def is_answering(url: str) -> bool:
+    """Tell whether *url* answers with success."""
+    return (await ask("GET", url)).status == 200
+
+
+def count_containers(layout: Layout) -> int:
+    """Count the sessions on this node from the agent's folder, asking nobody."""
+    folder = layout.folder.agent / "containers"
+    try:
+        return sum(1 for entry in folder.iterdir() if entry.is_dir())
+    except FileNotFoundError:
+        return 0
+
+
+def find_local(agents: list[Agent], own_id: str) -> Agent | None:
+    """Return this machine's agent if it is alive."""
+    for agent in agents:
+        if agent.status is AgentStatus.ALIVE and own_id in {"", agent.id}:
+            return agent
+    return None
