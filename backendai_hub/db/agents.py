@@ -1,0 +1,245 @@
+"""Reading and writing nodes, devices, enrolment tokens, images and versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.agents import AgentStatus
+from backendai_hub.core.errors import NotFoundError
+from backendai_hub.core.images import Image
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.ledger import insert_ignore
+from backendai_hub.db.tables import (
+    AgentRow,
+    DeviceRow,
+    EnrollTokenRow,
+    ImageRow,
+    LedgerRow,
+    VersionRow,
+)
+
+
+class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One node's row."""
+
+    id: str
+    name: str
+    machine_id: str
+    status: AgentStatus
+    schedulable: bool
+    epoch: int
+    sequence: int
+    generation: int
+    url: str
+    architecture: str
+    version: str
+    isolation: dict[str, Any]
+    images: list[str]
+    unknown: list[str]
+    enrolled_at: datetime
+    first_seen_at: datetime | None
+    last_seen_at: datetime | None
+
+
+class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One device's row."""
+
+    id: str
+    agent_id: str
+    name: str
+    kind: str
+    model: str
+    numa: int | None
+    whole: bool
+    present: bool
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """One ledger row: what is used, and the quota (None: unlimited)."""
+
+    used: int
+    quota: int | None
+
+
+class EnrollToken(msgspec.Struct, frozen=True, kw_only=True):
+    """One enrolment token's row."""
+
+    hash: str
+    expires_at: datetime
+    agent_id: str | None
+    machine_id: str | None
+
+
+def _record(mapping: Any) -> AgentRecord:
+    values = dict(mapping)
+    values["status"] = AgentStatus(values["status"])
+    return AgentRecord(**values)
+
+
+_AGENTS = AgentRow.__table__
+
+
+async def get_agent(
+    connection: AsyncConnection, agent_id: str, *, lock: bool = False
+) -> AgentRecord:
+    """Read one node."""
+    query = select(_AGENTS).where(AgentRow.id == agent_id)
+    row = (await connection.execute(query.with_for_update() if lock else query)).first()
+    if row is None:
+        raise NotFoundError(f"there is no node {agent_id}")
+    return _record(row._mapping)
+
+
+async def list_agents(connection: AsyncConnection) -> list[AgentRecord]:
+    """List every node, by name."""
+    rows = await connection.execute(
+        select(_AGENTS).order_by(AgentRow.name, AgentRow.id)
+    )
+    return [_record(r._mapping) for r in rows]
+
+
+async def insert_agent(tx: Transaction, record: AgentRecord) -> None:
+    """Store a new node."""
+    await tx.execute(insert(AgentRow).values(msgspec.structs.asdict(record)))
+
+
+async def change_agent(tx: Transaction, agent_id: str, **values: Any) -> None:
+    """Change fields of one node."""
+    await tx.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
+
+
+async def bump_generation(tx: Transaction, agent_id: str) -> int:
+    """Give the node's assignments a new version, and wake who waits for it."""
+    changed = await tx.execute(
+        update(AgentRow)
+        .where(AgentRow.id == agent_id)
+        .values(generation=AgentRow.generation + 1)
+        .returning(AgentRow.generation)
+    )
+    tx.wake(f"assignments:{agent_id}")
+    return int(changed.scalar_one())
+
+
+async def list_devices(
+    connection: AsyncConnection, agent_id: str | None = None
+) -> list[DeviceRecord]:
+    """List devices, of one node or of all."""
+    query = select(DeviceRow.__table__).order_by(DeviceRow.agent_id, DeviceRow.name)
+    if agent_id is not None:
+        query = query.where(DeviceRow.agent_id == agent_id)
+    return [DeviceRecord(**r._mapping) for r in await connection.execute(query)]
+
+
+async def insert_device(tx: Transaction, record: DeviceRecord) -> None:
+    """Store a new device."""
+    await tx.execute(insert(DeviceRow).values(msgspec.structs.asdict(record)))
+
+
+async def change_device(tx: Transaction, device_id: str, **values: Any) -> None:
+    """Change fields of one device."""
+    await tx.execute(
+        update(DeviceRow).where(DeviceRow.id == device_id).values(**values)
+    )
+
+
+async def list_balances(
+    connection: AsyncConnection, kinds: Sequence[ScopeKind]
+) -> dict[tuple[ScopeKind, str], dict[str, Balance]]:
+    """Read the ledger rows of these kinds, by scope and slot."""
+    rows = await connection.execute(
+        select(
+            LedgerRow.kind,
+            LedgerRow.owner_id,
+            LedgerRow.slot,
+            LedgerRow.used,
+            LedgerRow.quota,
+        ).where(LedgerRow.kind.in_([str(k) for k in kinds]))
+    )
+    found: dict[tuple[ScopeKind, str], dict[str, Balance]] = {}
+    for kind, owner, slot, used, quota in rows:
+        found.setdefault((ScopeKind(kind), owner), {})[slot] = Balance(used, quota)
+    return found
+
+
+# --- enrolment -------------------------------------------------------------------
+
+
+async def add_enroll_token(tx: Transaction, digest: str, expires_at: datetime) -> None:
+    """Accept the token with this hash once, until *expires_at*."""
+    await tx.execute(
+        insert_ignore(tx, EnrollTokenRow).values(hash=digest, expires_at=expires_at)
+    )
+
+
+async def get_enroll_token(
+    connection: AsyncConnection, digest: str
+) -> EnrollToken | None:
+    """Find an enrolment token by its hash, and keep others from using it."""
+    query = select(EnrollTokenRow.__table__).where(EnrollTokenRow.hash == digest)
+    row = (await connection.execute(query.with_for_update())).first()
+    return None if row is None else EnrollToken(**row._mapping)
+
+
+async def use_enroll_token(
+    tx: Transaction, digest: str, agent_id: str, machine_id: str
+) -> None:
+    """Note who has used a token."""
+    await tx.execute(
+        update(EnrollTokenRow)
+        .where(EnrollTokenRow.hash == digest)
+        .values(agent_id=agent_id, machine_id=machine_id)
+    )
+
+
+# --- images and versions ---------------------------------------------------------
+
+
+async def put_images(tx: Transaction, images: Sequence[Image]) -> None:
+    """Make *images*, in this order, the environments on offer."""
+    await tx.execute(ImageRow.__table__.delete())  # type: ignore[attr-defined]
+    if images:
+        await tx.execute(
+            insert(ImageRow),
+            [
+                {
+                    "name": image.name,
+                    "definition": msgspec.to_builtins(image),
+                    "position": position,
+                }
+                for position, image in enumerate(images)
+            ],
+        )
+
+
+async def list_images(connection: AsyncConnection) -> list[Image]:
+    """List the environments on offer, in their order."""
+    rows = await connection.execute(
+        select(ImageRow.definition).order_by(ImageRow.position, ImageRow.name)
+    )
+    return [msgspec.convert(definition, Image) for (definition,) in rows]
+
+
+async def bump_version(tx: Transaction, name: str) -> None:
+    """Give a versioned document a new version, and wake who waits for it."""
+    await tx.execute(insert_ignore(tx, VersionRow).values(name=name, value=1))
+    await tx.execute(
+        update(VersionRow)
+        .where(VersionRow.name == name)
+        .values(value=VersionRow.value + 1)
+    )
+    tx.wake(name)
+
+
+async def get_version(connection: AsyncConnection, name: str) -> int:
+    """Read the version of a document; 1 before its first change."""
+    value = await connection.scalar(
+        select(VersionRow.value).where(VersionRow.name == name)
+    )
+    return 1 if value is None else int(value)

@@ -1,0 +1,80 @@
+"""Reading events, and the accounts of the shipped authenticator."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.tables import AccountRow, EventRow
+
+
+class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact, with its number."""
+
+    seq: int
+    at: datetime
+    kind: str
+    text: str
+    actor: str
+    session_id: str | None
+    owner_id: str | None
+    agent_id: str | None
+    status: str | None
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """One password account's row."""
+
+    name: str
+    password_hash: str
+    must_change: bool
+    failures: int
+    locked_until: datetime | None
+    changed_at: datetime
+
+
+async def list_events(
+    connection: AsyncConnection,
+    *,
+    after: int,
+    owner_id: str | None = None,
+    session_id: str | None = None,
+    limit: int = 200,
+) -> list[EventRecord]:
+    """List the facts after number *after*, of one owner or session if given."""
+    query = select(EventRow.__table__).where(EventRow.seq > after)
+    if owner_id is not None:
+        query = query.where(EventRow.owner_id == owner_id)
+    if session_id is not None:
+        query = query.where(EventRow.session_id == session_id)
+    rows = await connection.execute(query.order_by(EventRow.seq).limit(limit))
+    return [EventRecord(**r._mapping) for r in rows]
+
+
+async def last_event(connection: AsyncConnection) -> int:
+    """Return the number of the newest fact."""
+    return int(await connection.scalar(select(func.max(EventRow.seq))) or 0)
+
+
+async def get_account(
+    connection: AsyncConnection, name: str, *, lock: bool = False
+) -> Account | None:
+    """Read one account."""
+    query = select(AccountRow.__table__).where(AccountRow.name == name)
+    row = (await connection.execute(query.with_for_update() if lock else query)).first()
+    return None if row is None else Account(**row._mapping)
+
+
+async def insert_account(tx: Transaction, account: Account) -> None:
+    """Store a new account."""
+    await tx.execute(insert(AccountRow).values(msgspec.structs.asdict(account)))
+
+
+async def change_account(tx: Transaction, name: str, **values: Any) -> None:
+    """Change fields of one account."""
+    await tx.execute(update(AccountRow).where(AccountRow.name == name).values(**values))

@@ -1,0 +1,456 @@
+"""Reading and writing sessions, their containers and their secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.errors import NotFoundError, StaleRevisionError
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.sessions import (
+    DEADLINES,
+    OCCUPYING,
+    TERMINAL,
+    Attachment,
+    Session,
+    SessionStatus,
+    SessionType,
+    check_can_become,
+)
+from backendai_hub.core.slots import ResourceSlots, format_amount
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.tables import (
+    AgentRow,
+    AllocationRow,
+    ContainerRow,
+    DeviceRow,
+    DomainRow,
+    ProjectRow,
+    SecretRow,
+    SessionRow,
+    UserRow,
+)
+
+
+class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One session as the operations see it: ids instead of names."""
+
+    id: str
+    name: str
+    type: str
+    owner_id: str
+    domain_id: str
+    project_id: str
+    image: str
+    slots: dict[str, int]
+    shmem: int
+    status: SessionStatus
+    reason: str
+    agent_id: str | None
+    server: str | None
+    prefix: str | None
+    ready: bool
+    exit_code: int | None
+    idempotency_key: str
+    request_hash: str
+    revision: int
+    created_at: datetime
+    scheduled_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    deadline_at: datetime | None
+
+    @property
+    def scopes(self) -> tuple[tuple[ScopeKind, str], ...]:
+        """The scopes whose use this session counts in."""
+        return (
+            (ScopeKind.DOMAIN, self.domain_id),
+            (ScopeKind.PROJECT, self.project_id),
+            (ScopeKind.USER, self.owner_id),
+        )
+
+    @property
+    def request(self) -> ResourceSlots:
+        """What it asks for."""
+        return ResourceSlots(self.slots)
+
+
+class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One container row."""
+
+    id: str
+    session_id: str
+    agent_id: str
+    desired: str
+    image: str
+    generation: int
+    created_at: datetime
+    gone_at: datetime | None
+
+
+_TABLE = SessionRow.__table__
+_CONTAINERS = ContainerRow.__table__
+
+
+def _record(mapping: Any) -> SessionRecord:
+    values = dict(mapping)
+    values["status"] = SessionStatus(values["status"])
+    return SessionRecord(**values)
+
+
+async def insert_session(tx: Transaction, record: SessionRecord) -> None:
+    """Store a new session."""
+    await tx.execute(insert(SessionRow).values(msgspec.structs.asdict(record)))
+
+
+async def get_record(
+    connection: AsyncConnection, session_id: str, *, lock: bool = False
+) -> SessionRecord:
+    """Read one session; with ``lock``, keep others from changing it meanwhile."""
+    query = select(_TABLE).where(SessionRow.id == session_id)
+    row = (await connection.execute(query.with_for_update() if lock else query)).first()
+    if row is None:
+        raise NotFoundError(f"there is no session {session_id}")
+    return _record(row._mapping)
+
+
+async def get_records(
+    connection: AsyncConnection, ids: Sequence[str]
+) -> dict[str, tuple[SessionRecord, str]]:
+    """Read several sessions, each with its owner's name, by id."""
+    query = (
+        select(_TABLE, UserRow.name.label("owner_name"))
+        .join(UserRow, UserRow.id == SessionRow.owner_id)
+        .where(SessionRow.id.in_(ids))
+    )
+    found = {}
+    for row in (await connection.execute(query)).mappings():
+        values = dict(row)
+        owner = values.pop("owner_name")
+        found[values["id"]] = (_record(values), owner)
+    return found
+
+
+async def find_by_key(
+    connection: AsyncConnection, owner_id: str, key: str
+) -> SessionRecord | None:
+    """Find the session that an idempotency key has made."""
+    query = select(_TABLE).where(
+        SessionRow.owner_id == owner_id, SessionRow.idempotency_key == key
+    )
+    row = (await connection.execute(query)).first()
+    return None if row is None else _record(row._mapping)
+
+
+def is_live() -> Any:
+    """Build the condition that a session has not ended."""
+    return SessionRow.status.not_in([str(s) for s in TERMINAL])
+
+
+async def find_live(
+    connection: AsyncConnection,
+    owner_id: str,
+    *,
+    server: str | None = None,
+    name: str | None = None,
+) -> SessionRecord | None:
+    """Find a user's live session by its Hub server or by its name."""
+    query = select(_TABLE).where(SessionRow.owner_id == owner_id, is_live())
+    if server is not None:
+        query = query.where(SessionRow.server == server)
+    if name is not None:
+        query = query.where(SessionRow.name == name)
+    row = (await connection.execute(query)).first()
+    return None if row is None else _record(row._mapping)
+
+
+async def count_live(connection: AsyncConnection, owner_id: str) -> int:
+    """Count a user's sessions that have not ended."""
+    query = select(func.count()).where(SessionRow.owner_id == owner_id, is_live())
+    return int(await connection.scalar(query) or 0)
+
+
+async def list_records(
+    connection: AsyncConnection, statuses: Iterable[SessionStatus]
+) -> list[SessionRecord]:
+    """List the sessions in these states, oldest first."""
+    query = (
+        select(_TABLE)
+        .where(SessionRow.status.in_([str(s) for s in statuses]))
+        .order_by(SessionRow.created_at, SessionRow.id)
+    )
+    return [_record(r._mapping) for r in await connection.execute(query)]
+
+
+async def list_overdue(
+    connection: AsyncConnection, now: datetime
+) -> list[SessionRecord]:
+    """List the live sessions whose state has outlived its deadline."""
+    query = select(_TABLE).where(is_live(), SessionRow.deadline_at < now)
+    return [_record(r._mapping) for r in await connection.execute(query)]
+
+
+async def move_session(
+    tx: Transaction, record: SessionRecord, status: SessionStatus, **changes: Any
+) -> SessionRecord:
+    """Move *record* to *status*, if nobody has changed it since it was read."""
+    check_can_become(record.id, record.status, status)
+    seconds = DEADLINES.get(status)
+    values: dict[str, Any] = {
+        "status": status,
+        "deadline_at": None if seconds is None else tx.now + timedelta(seconds=seconds),
+        **changes,
+    }
+    if status is SessionStatus.SCHEDULED:
+        values["scheduled_at"] = tx.now
+    if status is SessionStatus.RUNNING:
+        values["started_at"] = tx.now
+    if status in TERMINAL:
+        values["ended_at"] = tx.now
+    return await change_session(tx, record, **values)
+
+
+async def change_session(
+    tx: Transaction, record: SessionRecord, **values: Any
+) -> SessionRecord:
+    """Change fields of *record*, if nobody has changed it since it was read."""
+    values["revision"] = record.revision + 1
+    changed = await tx.execute(
+        update(SessionRow)
+        .where(SessionRow.id == record.id, SessionRow.revision == record.revision)
+        .values(**values)
+    )
+    if changed.rowcount == 0:
+        raise StaleRevisionError(f"session {record.id} was changed meanwhile")
+    return msgspec.structs.replace(record, **values)
+
+
+# --- as the API shows them -------------------------------------------------------
+
+_VIEW = (
+    select(
+        _TABLE,
+        UserRow.name.label("owner_name"),
+        DomainRow.name.label("domain_name"),
+        ProjectRow.name.label("project_name"),
+        AgentRow.name.label("agent_name"),
+    )
+    .join(UserRow, UserRow.id == SessionRow.owner_id)
+    .join(DomainRow, DomainRow.id == SessionRow.domain_id)
+    .join(ProjectRow, ProjectRow.id == SessionRow.project_id)
+    .outerjoin(AgentRow, AgentRow.id == SessionRow.agent_id)
+)
+
+
+def format_time(moment: datetime | None) -> str | None:
+    """Write a time as RFC 3339 in UTC, to the millisecond."""
+    if moment is None:
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _view(row: Any, devices: list[str]) -> Session:
+    status = SessionStatus(row.status)
+    attachment = None
+    if row.server is not None:
+        attachment = Attachment(row.owner_name, row.server, row.prefix)
+    return Session(
+        id=row.id,
+        name=row.name,
+        type=SessionType(row.type),
+        owner=row.owner_name,
+        domain=row.domain_name,
+        project=row.project_name,
+        image=row.image,
+        slots=ResourceSlots(row.slots).to_text(),
+        shmem=format_amount("mem", row.shmem),
+        status=status,
+        reason=row.reason,
+        created_at=format_time(row.created_at) or "",
+        agent=row.agent_name,
+        scheduled_at=format_time(row.scheduled_at),
+        started_at=format_time(row.started_at),
+        ended_at=format_time(row.ended_at),
+        deadline_at=format_time(row.deadline_at),
+        exit_code=row.exit_code,
+        devices=devices,
+        attachment=attachment,
+        url=row.prefix if status is SessionStatus.RUNNING else None,
+        revision=row.revision,
+    )
+
+
+async def _views(connection: AsyncConnection, query: Select[Any]) -> list[Session]:
+    rows = (await connection.execute(query)).all()
+    devices: dict[str, list[str]] = {r.id: [] for r in rows}
+    held = [r.id for r in rows if r.status in OCCUPYING]
+    if held:
+        shares = await connection.execute(
+            select(AllocationRow.session_id, DeviceRow.name, DeviceRow.model)
+            .join(DeviceRow, DeviceRow.id == AllocationRow.device_id)
+            .where(
+                AllocationRow.session_id.in_(held),
+                AllocationRow.freed_at.is_(None),
+                DeviceRow.kind != "host",
+            )
+            .order_by(DeviceRow.name)
+        )
+        for session_id, name, model in shares:
+            devices[session_id].append(f"{model} {name}".strip())
+    return [_view(row, devices[row.id]) for row in rows]
+
+
+async def get_session(connection: AsyncConnection, session_id: str) -> Session:
+    """Read one session as the API shows it."""
+    return (await get_sessions(connection, [session_id]))[0]
+
+
+async def get_sessions(
+    connection: AsyncConnection, ids: Sequence[str]
+) -> list[Session]:
+    """Read several sessions as the API shows them; raises if none exists."""
+    found = await _views(connection, _VIEW.where(SessionRow.id.in_(ids)))
+    if not found:
+        raise NotFoundError("there is no such session")
+    return found
+
+
+class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions a list shows, and in which direction of their creation."""
+
+    owner_id: str | None = None
+    owner_name: str | None = None
+    statuses: Sequence[SessionStatus] | None = None
+    newest_first: bool = True
+
+
+async def list_sessions(
+    connection: AsyncConnection,
+    wanted: SessionFilter,
+    *,
+    limit: int,
+    after: tuple[datetime, str] | None = None,
+) -> list[Session]:
+    """Read one page in the order of creation (keyset: never an offset)."""
+    query, newest_first = _VIEW, wanted.newest_first
+    if wanted.owner_id is not None:
+        query = query.where(SessionRow.owner_id == wanted.owner_id)
+    if wanted.owner_name is not None:
+        query = query.where(UserRow.name == wanted.owner_name)
+    if wanted.statuses is not None:
+        query = query.where(SessionRow.status.in_([str(s) for s in wanted.statuses]))
+    columns = (SessionRow.created_at, SessionRow.id)
+    if after is not None:
+        older = and_(SessionRow.created_at == after[0], SessionRow.id < after[1])
+        newer = and_(SessionRow.created_at == after[0], SessionRow.id > after[1])
+        query = query.where(
+            or_(SessionRow.created_at < after[0], older)
+            if newest_first
+            else or_(SessionRow.created_at > after[0], newer)
+        )
+    order = [c.desc() if newest_first else c.asc() for c in columns]
+    return await _views(connection, query.order_by(*order).limit(limit))
+
+
+# --- containers and secrets ------------------------------------------------------
+
+
+async def insert_container(tx: Transaction, record: ContainerRecord) -> None:
+    """Store a new container."""
+    await tx.execute(insert(ContainerRow).values(msgspec.structs.asdict(record)))
+
+
+async def list_containers(
+    connection: AsyncConnection,
+    *,
+    agent_id: str | None = None,
+    session_id: str | None = None,
+    ids: Sequence[str] | None = None,
+) -> list[ContainerRecord]:
+    """List containers their nodes have not reported gone (by id: those too)."""
+    query = select(_CONTAINERS).order_by(ContainerRow.created_at, ContainerRow.id)
+    if ids is None:
+        query = query.where(ContainerRow.gone_at.is_(None))
+    else:
+        query = query.where(ContainerRow.id.in_(ids))
+    if agent_id is not None:
+        query = query.where(ContainerRow.agent_id == agent_id)
+    if session_id is not None:
+        query = query.where(ContainerRow.session_id == session_id)
+    rows = await connection.execute(query)
+    return [ContainerRecord(**r._mapping) for r in rows]
+
+
+async def want_absent(tx: Transaction, session_id: str, generation: int) -> None:
+    """Ask for a session's containers to be removed."""
+    await tx.execute(
+        update(ContainerRow)
+        .where(ContainerRow.session_id == session_id, ContainerRow.desired == "running")
+        .values(desired="absent", generation=generation)
+    )
+
+
+async def reopen_container(tx: Transaction, container_id: str, generation: int) -> None:
+    """Ask again for the removal of a container that has turned up again."""
+    await tx.execute(
+        update(ContainerRow)
+        .where(ContainerRow.id == container_id)
+        .values(desired="absent", generation=generation, gone_at=None)
+    )
+
+
+async def mark_gone(tx: Transaction, ids: Sequence[str]) -> None:
+    """Note that these containers have left no trace on their node."""
+    await tx.execute(
+        update(ContainerRow)
+        .where(ContainerRow.id.in_(ids), ContainerRow.gone_at.is_(None))
+        .values(gone_at=tx.now)
+    )
+
+
+async def put_secret(tx: Transaction, session_id: str, ciphertext: bytes) -> None:
+    """Keep what a session is born with."""
+    await tx.execute(delete(SecretRow).where(SecretRow.session_id == session_id))
+    await tx.execute(
+        insert(SecretRow).values(session_id=session_id, ciphertext=ciphertext)
+    )
+
+
+async def drop_secret(tx: Transaction, session_id: str) -> None:
+    """Forget what an ended session was born with."""
+    await tx.execute(delete(SecretRow).where(SecretRow.session_id == session_id))
+
+
+async def get_secrets(
+    connection: AsyncConnection, ids: Sequence[str]
+) -> dict[str, bytes]:
+    """Read the encrypted secrets of these sessions."""
+    rows = await connection.execute(
+        select(SecretRow.session_id, SecretRow.ciphertext).where(
+            SecretRow.session_id.in_(ids)
+        )
+    )
+    return {session_id: bytes(ciphertext) for session_id, ciphertext in rows}
+
+
+async def list_shares(
+    connection: AsyncConnection, ids: Sequence[str]
+) -> list[tuple[str, str, str, int]]:
+    """List live (container, device name, slot, amount) of these containers."""
+    rows = await connection.execute(
+        select(
+            AllocationRow.container_id,
+            DeviceRow.name,
+            AllocationRow.slot,
+            AllocationRow.amount,
+        )
+        .join(DeviceRow, DeviceRow.id == AllocationRow.device_id)
+        .where(AllocationRow.container_id.in_(ids), AllocationRow.freed_at.is_(None))
+        .order_by(DeviceRow.name)
+    )
+    return [(c, d, s, a) for c, d, s, a in rows]

@@ -1,0 +1,308 @@
+"""Nodes: joining, what they should run, and which ones can be counted on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from backendai_hub.api.agents import (
+    AssignmentSet,
+    ContainerSpec,
+    DesiredState,
+    DeviceShare,
+    EnrollAnswer,
+    EnrollRequest,
+    Route,
+    RouteTable,
+)
+from backendai_hub.core.agents import Agent, AgentStatus, Isolation
+from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
+from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.core.slots import ResourceSlots
+from backendai_hub.db import agents, sessions
+from backendai_hub.db.agents import AgentRecord
+from backendai_hub.db.sessions import ContainerRecord, SessionRecord, format_time
+from backendai_hub.operations.lifecycle import ROUTES
+from backendai_hub.operations.platform import Platform
+
+_UNKNOWN = ForbiddenError(
+    "the enrolment token is not valid: it was used, has expired, or never existed;"
+    " ask for a new one"
+)
+
+
+def digest(token: str) -> str:
+    """Hash a token for storage."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+async def accept_token(platform: Platform, token: str, hours: float = 24.0) -> None:
+    """Let *token* enrol one node within the next *hours*."""
+    async with platform.database.transaction() as tx:
+        expires_at = tx.now + timedelta(hours=hours)
+        await agents.add_enroll_token(tx, digest(token), expires_at)
+
+
+async def enroll_agent(platform: Platform, request: EnrollRequest) -> EnrollAnswer:
+    """Give a new node its identity, for a token that works once.
+
+    The same machine may repeat the request until it has reported for the first
+    time, since it may have lost the answer.
+    """
+    if not 1 <= len(request.name) <= 255 or not 1 <= len(request.machine_id) <= 255:
+        raise InvalidRequestError("name and machine_id have 1 to 255 characters")
+    async with platform.database.transaction() as tx:
+        token = await agents.get_enroll_token(tx.connection, digest(request.token))
+        if token is None or token.expires_at < tx.now:
+            raise _UNKNOWN
+        if token.agent_id is not None:
+            known = await agents.get_agent(tx.connection, token.agent_id)
+            if token.machine_id != request.machine_id or known.first_seen_at:
+                raise _UNKNOWN
+            agent_id = known.id
+        else:
+            agent_id = platform.new_id()
+            await agents.insert_agent(
+                tx, _new_agent(agent_id, request.name, request.machine_id, tx.now)
+            )
+            await agents.use_enroll_token(tx, token.hash, agent_id, request.machine_id)
+            tx.record(
+                Event(
+                    kind=EventKind.AGENT_ENROLLED,
+                    text=f"node {request.name} has joined",
+                    agent_id=agent_id,
+                )
+            )
+        certificate = platform.authority.sign_agent(request.csr, agent_id, tx.now)
+    return EnrollAnswer(
+        agent_id=agent_id,
+        certificate=certificate,
+        authority=platform.authority.certificate_pem,
+    )
+
+
+def _new_agent(agent_id: str, name: str, machine_id: str, now: datetime) -> AgentRecord:
+    return AgentRecord(
+        id=agent_id,
+        name=name,
+        machine_id=machine_id,
+        status=AgentStatus.LOST,
+        schedulable=True,
+        epoch=1,
+        sequence=0,
+        generation=1,
+        url="",
+        architecture="",
+        version="",
+        isolation={},
+        images=[],
+        unknown=[],
+        enrolled_at=now,
+        first_seen_at=None,
+        last_seen_at=None,
+    )
+
+
+async def renew_certificate(
+    platform: Platform, agent_id: str, csr: str
+) -> EnrollAnswer:
+    """Give a node that proves its identity a certificate for longer."""
+    async with platform.database.read() as connection:
+        await agents.get_agent(connection, agent_id)
+    certificate = platform.authority.sign_agent(
+        csr, agent_id, platform.database.clock()
+    )
+    return EnrollAnswer(
+        agent_id=agent_id,
+        certificate=certificate,
+        authority=platform.authority.certificate_pem,
+    )
+
+
+# --- what a node should run ------------------------------------------------------
+
+
+async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
+    """Build the complete list of what one node should have."""
+    async with platform.database.read() as connection:
+        agent = await agents.get_agent(connection, agent_id)
+        containers = await sessions.list_containers(connection, agent_id=agent_id)
+        wanted = [c for c in containers if c.desired == "running"]
+        records = await sessions.get_records(connection, [c.session_id for c in wanted])
+        secrets = await sessions.get_secrets(connection, list(records))
+        shares: dict[str, list[DeviceShare]] = {}
+        for container, device, slot, amount in await sessions.list_shares(
+            connection, [c.id for c in wanted]
+        ):
+            shares.setdefault(container, []).append(
+                DeviceShare(device=device, slot=slot, amount=amount)
+            )
+    return AssignmentSet(
+        agent_id=agent_id,
+        generation=agent.generation,
+        epoch=agent.epoch,
+        heartbeat_seconds=platform.settings.heartbeat_seconds,
+        containers=[
+            _spec(c, *records[c.session_id], shares.get(c.id, []), born)
+            if (born := _born(platform, secrets, c)) is not None
+            else ContainerSpec(
+                id=c.id, session_id=c.session_id, desired=DesiredState.ABSENT
+            )
+            for c in containers
+        ],
+    )
+
+
+def _born(
+    platform: Platform, secrets: Mapping[str, bytes], container: ContainerRecord
+) -> Mapping[str, Any] | None:
+    if container.desired != "running" or container.session_id not in secrets:
+        return None
+    born: Mapping[str, Any] = platform.vault.open(secrets[container.session_id])
+    return born
+
+
+def _spec(
+    container: ContainerRecord,
+    session: SessionRecord,
+    owner: str,
+    shares: list[DeviceShare],
+    born: Mapping[str, Any],
+) -> ContainerSpec:
+    return ContainerSpec(
+        id=container.id,
+        session_id=session.id,
+        desired=DesiredState.RUNNING,
+        session_name=session.name,
+        owner=owner,
+        image=container.image,
+        cpu=session.slots.get("cpu", 0),
+        memory=session.slots.get("mem", 0),
+        shmem=session.shmem,
+        shares=shares,
+        environ=dict(born["environ"]),
+        argv=list(born["argv"]),
+        prefix=session.prefix or "/",
+    )
+
+
+async def load_routes(platform: Platform) -> RouteTable:
+    """Build the route table of the data plane."""
+    async with platform.database.read() as connection:
+        version = await agents.get_version(connection, ROUTES)
+        urls = {a.id: a.url for a in await agents.list_agents(connection)}
+        running = await sessions.list_records(
+            connection, [SessionStatus.RUNNING, SessionStatus.TERMINATING]
+        )
+        containers = {
+            c.session_id: c.id for c in await sessions.list_containers(connection)
+        }
+    return RouteTable(
+        version=version,
+        routes=[
+            Route(
+                prefix=r.prefix,
+                agent_id=r.agent_id,
+                agent_url=urls[r.agent_id],
+                container=containers[r.id],
+            )
+            for r in running
+            if r.prefix and r.agent_id and r.id in containers
+        ],
+    )
+
+
+# --- who can be counted on -------------------------------------------------------
+
+
+async def list_agents(platform: Platform) -> list[Agent]:
+    """List every node as the API shows it."""
+    async with platform.database.read() as connection:
+        records = await agents.list_agents(connection)
+        devices = await agents.list_devices(connection)
+        balances = await agents.list_balances(connection, [ScopeKind.DEVICE])
+    capacity: dict[str, ResourceSlots] = {}
+    used: dict[str, ResourceSlots] = {}
+    for device in devices:
+        slots = balances.get((ScopeKind.DEVICE, device.id), {})
+        has = ResourceSlots({s: b.quota or 0 for s, b in slots.items()})
+        uses = ResourceSlots({s: b.used for s, b in slots.items()})
+        empty = ResourceSlots()
+        if device.present:
+            capacity[device.agent_id] = capacity.get(device.agent_id, empty) + has
+        used[device.agent_id] = used.get(device.agent_id, empty) + uses
+    return [
+        Agent(
+            id=r.id,
+            name=r.name,
+            status=r.status,
+            schedulable=r.schedulable,
+            architecture=r.architecture,
+            version=r.version,
+            capacity=capacity.get(r.id, ResourceSlots()).to_text(),
+            used=used.get(r.id, ResourceSlots()).to_text(),
+            isolation=msgspec.convert(r.isolation, Isolation)
+            if r.isolation
+            else Isolation(
+                runtime="", tier="", limits="", network="", multi_user=False
+            ),
+            images=r.images,
+            last_seen_at=format_time(r.last_seen_at),
+            unknown_containers=r.unknown,
+        )
+        for r in records
+    ]
+
+
+def judge_agent(
+    last_seen: datetime, now: datetime, suspect: float, lost: float
+) -> AgentStatus:
+    """Tell a node's status from its silence; times in seconds."""
+    silence = (now - last_seen).total_seconds()
+    if silence >= lost:
+        return AgentStatus.LOST
+    return AgentStatus.SUSPECT if silence >= suspect else AgentStatus.ALIVE
+
+
+async def judge_agents(platform: Platform, grace_from: datetime) -> int:
+    """Mark silent nodes; their sessions keep their slots. Return how many changed.
+
+    Silence is counted from *grace_from* at the earliest: the time since which this
+    process has been listening without a stall of its own.
+    """
+    settings = platform.settings
+    async with platform.database.read() as connection:
+        records = await agents.list_agents(connection)
+    now = platform.database.clock()
+    changes = []
+    for record in records:
+        if record.last_seen_at is None or record.status is AgentStatus.TERMINATED:
+            continue
+        heard = max(record.last_seen_at, grace_from)
+        status = judge_agent(
+            heard, now, settings.suspect_seconds, settings.lost_seconds
+        )
+        # Only silence is judged here: coming back is the report's to say.
+        if status is not AgentStatus.ALIVE and status is not record.status:
+            if record.status is AgentStatus.LOST:
+                continue
+            changes.append((record, status))
+    if changes:
+        async with platform.database.transaction() as tx:
+            for record, status in changes:
+                await agents.change_agent(tx, record.id, status=status)
+                tx.record(
+                    Event(
+                        kind=EventKind.AGENT_STATUS,
+                        text=f"node {record.name} does not answer: {status}",
+                        agent_id=record.id,
+                    )
+                )
+            tx.wake("scheduler")
+    return len(changes)

@@ -1,0 +1,122 @@
+"""Applying a plan: each placement in one short, guarded transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from backendai_hub.core.errors import ConflictError
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.sessions import WAITING_WORDS, SessionStatus
+from backendai_hub.db import agents, sessions
+from backendai_hub.db.allocations import insert_allocations
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.ledger import Entry, take
+from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.db.snapshots import load_nodes, load_scopes
+from backendai_hub.operations.lifecycle import explain, move
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.submit import pending
+from backendai_hub.scheduling.snapshot import Placement, Plan, Snapshot
+
+
+async def load_snapshot(platform: Platform) -> Snapshot:
+    """Read what the scheduler decides from, in one consistent view."""
+    async with platform.database.read() as connection:
+        records = [
+            r
+            for r in await sessions.list_records(connection, [SessionStatus.PENDING])
+            if r.ready
+        ]
+        images = {i.name: i for i in await agents.list_images(connection)}
+        nodes = await load_nodes(connection) if records else ()
+        scopes = await load_scopes(connection, records) if records else {}
+    queue = tuple(pending(r, images[r.image]) for r in records if r.image in images)
+    return Snapshot(nodes=nodes, queue=queue, scopes=scopes)
+
+
+async def apply_plan(platform: Platform, plan: Plan) -> int:
+    """Apply *plan*; return how many sessions have been placed.
+
+    A placement that no longer holds (the session was cancelled, the room is gone)
+    changes nothing: the next pass sees the new state.
+    """
+    placed = 0
+    for placement in plan.placements:
+        try:
+            async with platform.database.transaction() as tx:
+                await _place(platform, tx, placement)
+        except ConflictError:
+            continue
+        placed += 1
+    await _explain(platform, plan.waiting)
+    return placed
+
+
+async def _place(platform: Platform, tx: Transaction, placement: Placement) -> None:
+    record = await sessions.get_record(tx.connection, placement.session, lock=True)
+    if record.status is not SessionStatus.PENDING:
+        raise ConflictError(f"session {record.id} is {record.status} by now")
+    await take(tx, _entries(record, placement))
+    generation = await agents.bump_generation(tx, placement.node)
+    node = await agents.get_agent(tx.connection, placement.node)
+    container = ContainerRecord(
+        id=platform.new_id(),
+        session_id=record.id,
+        agent_id=placement.node,
+        desired="running",
+        image=placement.image,
+        generation=generation,
+        created_at=tx.now,
+        gone_at=None,
+    )
+    await sessions.insert_container(tx, container)
+    await insert_allocations(
+        tx,
+        [
+            {
+                "id": platform.new_id(),
+                "session_id": record.id,
+                "container_id": container.id,
+                "device_id": share.device,
+                "slot": share.slot,
+                "amount": share.amount,
+            }
+            for share in placement.shares
+        ],
+    )
+    await move(
+        tx,
+        record,
+        SessionStatus.SCHEDULED,
+        f"placed on {node.name}; {WAITING_WORDS[SessionStatus.SCHEDULED]}",
+        agent_id=placement.node,
+    )
+
+
+def _entries(record: SessionRecord, placement: Placement) -> Sequence[Entry]:
+    entries = [
+        Entry(ScopeKind.DEVICE, s.device, s.slot, s.amount) for s in placement.shares
+    ]
+    entries += [
+        Entry(kind, owner, share.slot, share.amount)
+        for kind, owner in record.scopes
+        for share in placement.shares
+    ]
+    return entries
+
+
+async def _explain(platform: Platform, waiting: Mapping[str, str]) -> None:
+    """Store the reasons that have changed, in one transaction."""
+    if not waiting:
+        return
+    async with platform.database.read() as connection:
+        queue = await sessions.list_records(connection, [SessionStatus.PENDING])
+    news = [r for r in queue if r.id in waiting and r.reason != waiting[r.id]]
+    if not news:
+        return
+    try:
+        async with platform.database.transaction() as tx:
+            for record in news:
+                await explain(tx, record, waiting[record.id])
+    except ConflictError:
+        return  # one of them has just moved on; the next pass explains the rest

@@ -1,0 +1,77 @@
+"""What every operation needs: the database, secrets, identities, and settings."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from cryptography.fernet import Fernet, InvalidToken
+
+from backendai_hub.core.errors import HubError
+from backendai_hub.core.ids import make_id
+from backendai_hub.db.engine import Database
+from backendai_hub.operations.authority import Authority
+
+
+def new_id() -> str:
+    """Make an id from the wall clock and the system's entropy."""
+    return make_id(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+class SecretLostError(HubError):
+    """A stored secret cannot be read with the present key."""
+
+    code = "secret-lost"
+    title = "A stored secret cannot be read"
+
+
+class Vault:
+    """Encrypts what sessions are born with; the key lives outside the database."""
+
+    def __init__(self, key: bytes) -> None:
+        self._fernet = Fernet(key)
+
+    def seal(self, document: Any) -> bytes:
+        """Encrypt *document*."""
+        return self._fernet.encrypt(msgspec.msgpack.encode(document))
+
+    def open(self, ciphertext: bytes) -> Any:
+        """Decrypt a document; raises :class:`SecretLostError` with another key."""
+        try:
+            return msgspec.msgpack.decode(self._fernet.decrypt(ciphertext))
+        except InvalidToken as error:
+            raise SecretLostError(
+                "the database key does not open this session's secret; put the"
+                " key back with which the database was written"
+            ) from error
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parts of the configuration that operations follow."""
+
+    hub_base: str = "/"
+    default_cpu: int = 1000
+    default_memory: int = 1 << 30
+    quotas: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    superadmins: frozenset[str] = frozenset()
+    max_live_sessions: int = 100
+    """Sessions of one user that wait or run at once; more are refused."""
+    heartbeat_seconds: float = 5.0
+    suspect_seconds: float = 15.0
+    lost_seconds: float = 40.0
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One running control plane."""
+
+    database: Database
+    vault: Vault
+    authority: Authority
+    settings: Settings = field(default_factory=Settings)
+    new_id: Callable[[], str] = new_id

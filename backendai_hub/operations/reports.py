@@ -1,0 +1,276 @@
+"""Taking in what a node sees, and drawing the consequences once.
+
+Containers are never restarted, so what is seen of one only moves forward, and a
+report may be repeated or come late without harm. Only *absence* is drawn from a
+fresh report of a node that has taken up the assignment in question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from backendai_hub.api.agents import (
+    PROTOCOL_VERSION,
+    AgentReport,
+    ContainerReport,
+    ContainerState,
+    ReportAnswer,
+)
+from backendai_hub.core.agents import AgentStatus, Device
+from backendai_hub.core.errors import ConflictError, InvalidRequestError
+from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.sessions import (
+    STARTING,
+    TERMINAL,
+    TRANSITIONS,
+    WAITING_WORDS,
+    SessionStatus,
+)
+from backendai_hub.db import agents, ledger, sessions
+from backendai_hub.db.agents import AgentRecord, DeviceRecord
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.operations.lifecycle import ROUTES, explain, move
+from backendai_hub.operations.platform import Platform
+
+_PHASES: Mapping[ContainerState, SessionStatus] = {
+    ContainerState.PREPARING: SessionStatus.PREPARING,
+    ContainerState.PULLING: SessionStatus.PULLING,
+    ContainerState.CREATING: SessionStatus.CREATING,
+    ContainerState.RUNNING: SessionStatus.RUNNING,
+}
+_ENDED = {ContainerState.EXITED, ContainerState.GONE}
+
+
+async def accept_report(
+    platform: Platform, agent_id: str, report: AgentReport
+) -> ReportAnswer:
+    """Store what a node says of itself and move its sessions accordingly.
+
+    Raises :class:`ConflictError` for a second machine with the same identity and
+    for a protocol that is not ours.
+    """
+    fresh, agent = await _note_agent(platform, agent_id, report)
+    async with platform.database.read() as connection:
+        known = await sessions.list_containers(connection, agent_id=agent_id)
+        records = await sessions.get_records(connection, [c.session_id for c in known])
+    seen = {c.id: c for c in report.containers}
+    for container in known:
+        state = seen.get(container.id)
+        record, _ = records[container.session_id]
+        if state is None:
+            took_up = fresh and report.generation >= container.generation
+            if took_up and record.status not in STARTING:
+                await _absent(platform, container)
+        elif _is_news(record, state):
+            await _advance(platform, container, state)
+    await _reopen(platform, agent, report, {c.id for c in known})
+    async with platform.database.read() as connection:
+        agent = await agents.get_agent(connection, agent_id)
+    return ReportAnswer(generation=agent.generation, epoch=agent.epoch)
+
+
+async def _note_agent(
+    platform: Platform, agent_id: str, report: AgentReport
+) -> tuple[bool, AgentRecord]:
+    """Write the node's own row; tell whether the report is newer than the last."""
+    if abs(report.protocol - PROTOCOL_VERSION) > 1:
+        raise InvalidRequestError(
+            f"this agent speaks protocol {report.protocol}, the hub service"
+            f" {PROTOCOL_VERSION}; upgrade the older one"
+        )
+    async with platform.database.transaction() as tx:
+        agent = await agents.get_agent(tx.connection, agent_id, lock=True)
+        if agent.machine_id != report.machine_id:
+            raise ConflictError(
+                f"node {agent.name} is another machine; its identity was copied."
+                " Enrol this machine with a token of its own"
+            )
+        fresh = report.sequence > agent.sequence
+        if not fresh:
+            return False, agent
+        unknown = sorted(set(report.unknown))[:1000]
+        await agents.change_agent(
+            tx,
+            agent_id,
+            status=AgentStatus.ALIVE,
+            sequence=report.sequence,
+            url=report.url,
+            architecture=report.architecture,
+            version=report.version,
+            isolation=msgspec.to_builtins(report.isolation),
+            images=report.images,
+            unknown=unknown,
+            first_seen_at=agent.first_seen_at or tx.now,
+            last_seen_at=tx.now,
+        )
+        if agent.url != report.url:
+            await agents.bump_version(tx, ROUTES)
+        if agent.status is not AgentStatus.ALIVE:
+            tx.record(
+                Event(
+                    kind=EventKind.AGENT_STATUS,
+                    text=f"node {agent.name} answers",
+                    agent_id=agent_id,
+                )
+            )
+            tx.wake("scheduler")
+        if set(unknown) - set(agent.unknown):
+            tx.record(
+                Event(
+                    kind=EventKind.AGENT_UNKNOWN_CONTAINERS,
+                    text=f"node {agent.name} sees {len(unknown)} containers it was"
+                    " never given; they are left alone",
+                    agent_id=agent_id,
+                )
+            )
+        await _note_devices(platform, tx, agent_id, report.devices)
+    return True, agent
+
+
+async def _note_devices(
+    platform: Platform, tx: Transaction, agent_id: str, devices: list[Device]
+) -> None:
+    """Keep device rows and their capacity as the node reports them, by stable id.
+
+    A device that is not reported any more offers nothing, and keeps its row and
+    what is still held of it.
+    """
+    known = {d.name: d for d in await agents.list_devices(tx.connection, agent_id)}
+    balances = await agents.list_balances(tx.connection, [ScopeKind.DEVICE])
+    for device in devices:
+        record = known.pop(device.id, None)
+        if record is None:
+            record = DeviceRecord(
+                id=platform.new_id(),
+                agent_id=agent_id,
+                name=device.id,
+                kind=device.kind,
+                model=device.model,
+                numa=device.numa,
+                whole=device.whole,
+                present=True,
+            )
+            await agents.insert_device(tx, record)
+            tx.wake("scheduler")
+        elif not record.present:
+            await agents.change_device(tx, record.id, present=True)
+            tx.wake("scheduler")
+        have = balances.get((ScopeKind.DEVICE, record.id), {})
+        for slot, amount in device.slots.items():
+            if slot not in have or have[slot].quota != amount:
+                await ledger.set_quota(tx, ScopeKind.DEVICE, record.id, slot, amount)
+                tx.wake("scheduler")
+        for slot in set(have) - set(device.slots):
+            await ledger.set_quota(tx, ScopeKind.DEVICE, record.id, slot, 0)
+    for record in known.values():
+        if record.present:
+            await agents.change_device(tx, record.id, present=False)
+
+
+def _is_news(record: SessionRecord, seen: ContainerReport) -> bool:
+    """Tell whether a report of a container may change anything."""
+    if seen.state is ContainerState.GONE:
+        return True
+    if record.status in TERMINAL:
+        return False
+    if seen.state in _ENDED or _PHASES[seen.state] in TRANSITIONS[record.status]:
+        return True
+    return bool(seen.reason) and seen.reason != record.reason
+
+
+async def _advance(
+    platform: Platform, container: ContainerRecord, seen: ContainerReport
+) -> None:
+    """Move a container's session to what is seen of it, if that is news."""
+    async with platform.database.transaction() as tx:
+        record = await sessions.get_record(
+            tx.connection, container.session_id, lock=True
+        )
+        if seen.state is ContainerState.GONE:
+            await sessions.mark_gone(tx, [container.id])
+        if record.status in TERMINAL:
+            return
+        if seen.state in _ENDED:
+            await _end(tx, record, seen)
+            return
+        status = _PHASES[seen.state]
+        if status in TRANSITIONS[record.status]:
+            words = WAITING_WORDS.get(status, "")
+            reason = seen.reason or words
+            if status is SessionStatus.RUNNING:
+                reason = ""
+            await move(tx, record, status, reason)
+        elif status is record.status and seen.reason and status in STARTING:
+            await explain(tx, record, seen.reason)
+
+
+async def _end(tx: Transaction, record: SessionRecord, seen: ContainerReport) -> None:
+    if record.status is SessionStatus.TERMINATING:
+        # A forced or graceful stop is over when the process is; why it was asked
+        # for is the better reason.
+        reason = record.reason.split(";", 1)[0]
+        await move(
+            tx, record, SessionStatus.TERMINATED, reason, exit_code=seen.exit_code
+        )
+        return
+    clean = record.status is SessionStatus.RUNNING and (
+        seen.state is ContainerState.GONE or seen.exit_code == 0
+    )
+    words = "its container disappeared from the node"
+    if seen.state is ContainerState.EXITED:
+        words = f"its main process ended with code {seen.exit_code}"
+    await move(
+        tx,
+        record,
+        SessionStatus.TERMINATED if clean else SessionStatus.ERROR,
+        seen.reason or words,
+        exit_code=seen.exit_code,
+    )
+
+
+async def _absent(platform: Platform, container: ContainerRecord) -> None:
+    """A node that knows of the assignment sees no such container."""
+    async with platform.database.transaction() as tx:
+        record = await sessions.get_record(
+            tx.connection, container.session_id, lock=True
+        )
+        if record.status in STARTING:
+            return  # not begun yet; the state's deadline bounds it
+        await sessions.mark_gone(tx, [container.id])
+        if record.status not in TERMINAL:
+            gone = ContainerReport(
+                id=container.id,
+                session_id=record.id,
+                state=ContainerState.GONE,
+            )
+            await _end(tx, record, gone)
+
+
+async def _reopen(
+    platform: Platform, agent: AgentRecord, report: AgentReport, known: set[str]
+) -> None:
+    """Have leftovers of ended sessions removed that have turned up again."""
+    ids = [c.id for c in report.containers if c.state not in _ENDED]
+    stray = [i for i in (*ids, *report.unknown) if i not in known]
+    if not stray:
+        return
+    async with platform.database.read() as connection:
+        rows = await sessions.list_containers(
+            connection, agent_id=agent.id, ids=stray[:1000]
+        )
+        records = await sessions.get_records(connection, [r.session_id for r in rows])
+    ended = [
+        row.id
+        for row in rows
+        if row.gone_at is not None and records[row.session_id][0].status in TERMINAL
+    ]
+    if not ended:
+        return
+    async with platform.database.transaction() as tx:
+        generation = await agents.bump_generation(tx, agent.id)
+        for container_id in ended:
+            await sessions.reopen_container(tx, container_id, generation)

@@ -1,0 +1,260 @@
+"""Reading and ending sessions, for people and for the spawner."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import datetime
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.api.sessions import EventMessage, SessionPage, SpawnedSession
+from backendai_hub.core.access import Action, Principal, Reach, can, reach
+from backendai_hub.core.errors import (
+    InvalidRequestError,
+    MalformedRequestError,
+    NotFoundError,
+)
+from backendai_hub.core.ids import is_id
+from backendai_hub.core.sessions import (
+    TERMINAL,
+    WAITING_WORDS,
+    Session,
+    SessionStatus,
+)
+from backendai_hub.core.tenancy import User
+from backendai_hub.db import history, sessions
+from backendai_hub.db.history import EventRecord
+from backendai_hub.db.sessions import SessionFilter, SessionRecord
+from backendai_hub.operations.lifecycle import move
+from backendai_hub.operations.platform import Platform
+
+MOST_PER_PAGE = 200
+_GROUPS = {
+    "live": [s for s in SessionStatus if s not in TERMINAL],
+    "ended": sorted(TERMINAL),
+}
+
+
+def _statuses(word: str | None) -> list[SessionStatus] | None:
+    if word is None or word == "all":
+        return None
+    if word in _GROUPS:
+        return _GROUPS[word]
+    try:
+        return [SessionStatus(word.upper())]
+    except ValueError:
+        choices = ", ".join(["all", "live", "ended", *SessionStatus])
+        raise InvalidRequestError(
+            f"status: there is no {word[:32]!r}; use one of {choices}"
+        ) from None
+
+
+def _encode_cursor(session: Session) -> str:
+    text = f"{session.created_at}|{session.id}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode_cursor(cursor: str) -> tuple[datetime, str]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        moment, session_id = base64.urlsafe_b64decode(padded).decode().split("|")
+        return datetime.fromisoformat(moment), session_id
+    except (ValueError, binascii.Error):
+        raise MalformedRequestError(
+            "after: not a cursor of this list; leave it out for the first page"
+        ) from None
+
+
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of a list of sessions."""
+
+    status: str | None = None
+    owner: str | None = None
+    limit: int = 20
+    after: str | None = None
+    order: str = "-created_at"
+
+
+async def list_sessions(
+    platform: Platform, principal: Principal, query: ListQuery
+) -> SessionPage:
+    """Return one page of the sessions the caller may see.
+
+    ``owner`` may be a user's name, or ``*`` for everybody's where that is allowed;
+    without it, one's own.
+    """
+    if not 1 <= query.limit <= MOST_PER_PAGE:
+        raise InvalidRequestError(
+            f"limit: {query.limit} is not between 1 and {MOST_PER_PAGE}"
+        )
+    if query.order not in {"created_at", "-created_at"}:
+        raise InvalidRequestError(
+            f"order: {query.order[:32]!r} is not 'created_at' or '-created_at'"
+        )
+    everybody = reach(principal, Action.READ_SESSION) is Reach.ALL
+    own = query.owner is None or not everybody
+    wanted = SessionFilter(
+        owner_id=principal.id if own else None,
+        owner_name=None if query.owner in {None, "*"} else query.owner,
+        statuses=_statuses(query.status),
+        newest_first=query.order.startswith("-"),
+    )
+    after = None if query.after is None else _decode_cursor(query.after)
+    async with platform.database.read() as connection:
+        found = await sessions.list_sessions(
+            connection, wanted, limit=query.limit + 1, after=after
+        )
+    page = found[: query.limit]
+    more = len(found) > query.limit
+    return SessionPage(items=page, next=_encode_cursor(page[-1]) if more else None)
+
+
+async def get_session(
+    platform: Platform, principal: Principal, session_id: str
+) -> Session:
+    """Return one session the caller may see; others' are not found."""
+    async with platform.database.read() as connection:
+        await _get_allowed(connection, principal, session_id, Action.READ_SESSION)
+        return await sessions.get_session(connection, session_id)
+
+
+async def _get_allowed(
+    connection: AsyncConnection,
+    principal: Principal,
+    session_id: str,
+    action: Action,
+    *,
+    lock: bool = False,
+) -> SessionRecord:
+    missing = NotFoundError(f"there is no session {session_id[:64]!r}")
+    if not is_id(session_id):
+        raise missing
+    try:
+        record = await sessions.get_record(connection, session_id, lock=lock)
+    except NotFoundError:
+        raise missing from None
+    if not can(principal, action, record.owner_id):
+        raise missing
+    return record
+
+
+async def terminate_session(
+    platform: Platform, principal: Principal, session_id: str, *, force: bool = False
+) -> Session:
+    """End a session: gracefully, or with ``force`` without waiting for its node.
+
+    Ending an ended session changes nothing. A forced end frees the slots at once,
+    and the node removes what is left when it answers again.
+    """
+    async with platform.database.transaction() as tx:
+        record = await _get_allowed(
+            tx.connection, principal, session_id, Action.TERMINATE_SESSION, lock=True
+        )
+        if record.status is SessionStatus.PENDING:
+            await move(
+                tx,
+                record,
+                SessionStatus.CANCELLED,
+                f"cancelled by {principal.name} before it started",
+                actor=principal.name,
+            )
+        elif record.status not in TERMINAL and force:
+            await move(
+                tx,
+                record,
+                SessionStatus.TERMINATED,
+                f"ended by force by {principal.name}",
+                actor=principal.name,
+            )
+        elif record.status not in TERMINAL | {SessionStatus.TERMINATING}:
+            await move(
+                tx,
+                record,
+                SessionStatus.TERMINATING,
+                f"stopped by {principal.name};"
+                f" {WAITING_WORDS[SessionStatus.TERMINATING]}",
+                actor=principal.name,
+            )
+    async with platform.database.read() as connection:
+        return await sessions.get_session(connection, session_id)
+
+
+# --- for the spawner -------------------------------------------------------------
+
+
+async def get_spawned(
+    platform: Platform,
+    user: User,
+    *,
+    server: str | None = None,
+    key: str | None = None,
+) -> SpawnedSession:
+    """Return the user's live session on a Hub server, or the one a key has made."""
+    async with platform.database.read() as connection:
+        if server is not None:
+            record = await sessions.find_live(connection, user.id, server=server)
+        else:
+            record = await sessions.find_by_key(connection, user.id, key or "")
+        if record is None:
+            raise NotFoundError("no session is attached there")
+        shown = await sessions.get_session(connection, record.id)
+        secrets = await sessions.get_secrets(connection, [record.id])
+    token = None
+    if record.id in secrets:
+        born = platform.vault.open(secrets[record.id])
+        token = born.get("environ", {}).get("JUPYTERHUB_API_TOKEN")
+    return SpawnedSession(session=shown, token=token)
+
+
+# --- events ----------------------------------------------------------------------
+
+
+async def list_messages(
+    platform: Platform,
+    principal: Principal,
+    *,
+    after: int,
+    session_id: str | None = None,
+    limit: int = 200,
+) -> list[EventMessage]:
+    """List facts after number *after* that the caller may see, oldest first.
+
+    Each carries its session as it is now, so that pages need not ask again.
+    """
+    everybody = reach(principal, Action.READ_EVENTS) is Reach.ALL
+    async with platform.database.read() as connection:
+        if session_id is not None:
+            await _get_allowed(connection, principal, session_id, Action.READ_EVENTS)
+        found = await history.list_events(
+            connection,
+            after=after,
+            owner_id=None if everybody else principal.id,
+            session_id=session_id,
+            limit=limit,
+        )
+        ids = {e.session_id for e in found if e.session_id is not None}
+        shown = {
+            s.id: s
+            for s in (await sessions.get_sessions(connection, list(ids)) if ids else [])
+        }
+    return [_message(e, shown.get(e.session_id or "")) for e in found]
+
+
+def _message(event: EventRecord, session: Session | None) -> EventMessage:
+    return EventMessage(
+        seq=event.seq,
+        at=sessions.format_time(event.at) or "",
+        kind=event.kind,
+        session_id=event.session_id,
+        text=event.text,
+        status=event.status,
+        session=session,
+    )
+
+
+async def newest_message(platform: Platform) -> int:
+    """Return the number of the newest fact: where a new stream begins."""
+    async with platform.database.read() as connection:
+        return await history.last_event(connection)

@@ -1,0 +1,364 @@
+"""Asking for a session: check, then store it once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.api.sessions import SessionRequest
+from backendai_hub.core.access import Caller, Principal
+from backendai_hub.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    NeverFitsError,
+    TooManyRequestsError,
+)
+from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.images import Image
+from backendai_hub.core.quotas import find_shortfalls
+from backendai_hub.core.sessions import (
+    WAITING_WORDS,
+    Session,
+    SessionStatus,
+    SessionType,
+    check_session_name,
+)
+from backendai_hub.core.slots import (
+    MILLI,
+    ResourceSlots,
+    describe_amount,
+    parse_amount,
+    parse_slots,
+)
+from backendai_hub.core.tenancy import User
+from backendai_hub.db import agents, sessions
+from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.db.snapshots import load_nodes, load_scopes
+from backendai_hub.operations.platform import Platform
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.reasons import explain_never
+from backendai_hub.scheduling.snapshot import PendingSession
+
+NOT_ATTACHED = "waiting for JupyterHub to attach its server"
+_QUEUED = WAITING_WORDS[SessionStatus.PENDING]
+_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+_MOST_ENVIRON = 512 * 1024
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """The session, and whether this call has made it."""
+
+    session: Session
+    created: bool
+
+
+async def submit_session(
+    platform: Platform,
+    principal: Principal,
+    user: User,
+    request: SessionRequest,
+    key: str | None = None,
+) -> Submission:
+    """Store a session in the queue, or return the one this key has made already.
+
+    Raises :class:`InvalidRequestError` for what can never be, naming what, how much
+    and what to do; nothing is stored then. What cannot start *now* is accepted.
+    """
+    spawner = principal.caller is Caller.SPAWNER
+    _check_spawner_fields(request, spawner=spawner)
+    if key is not None and _KEY.fullmatch(key) is None:
+        raise InvalidRequestError(
+            "Idempotency-Key: use 1 to 128 visible ASCII characters"
+        )
+    async with platform.database.read() as connection:
+        images = await agents.list_images(connection)
+        record = _build(platform, user, request, images, key)
+        known = await _find_known(connection, record, request)
+        if known is None:
+            image = next(i for i in images if i.name == record.image)
+            await _check_can_ever_start(connection, record, image)
+            await _check_count(connection, platform, user)
+    if known is not None:
+        await _attach(platform, known, request)
+        return await _answer(platform, known.id, created=False)
+    try:
+        await _store(platform, user, record, request, spawner=spawner)
+    except IntegrityError:
+        # Somebody was faster with the same key, server or name.
+        async with platform.database.read() as connection:
+            known = await _find_known(connection, record, request)
+        if known is None:
+            raise ConflictError(
+                f"you already have a session named {record.name!r}; stop it first or"
+                " choose another name"
+            ) from None
+        await _attach(platform, known, request)
+        return await _answer(platform, known.id, created=False)
+    return await _answer(platform, record.id, created=True)
+
+
+async def _answer(platform: Platform, session_id: str, *, created: bool) -> Submission:
+    async with platform.database.read() as connection:
+        session = await sessions.get_session(connection, session_id)
+    return Submission(session, created)
+
+
+def _check_spawner_fields(request: SessionRequest, *, spawner: bool) -> None:
+    if not spawner and (request.attachment or request.environ or request.argv):
+        raise ForbiddenError(
+            "attachment, environ and argv are JupyterHub's to set; leave them out"
+        )
+    if request.type is not SessionType.INTERACTIVE:
+        raise InvalidRequestError(
+            f"type: only 'interactive' sessions can be started, not {request.type!r}"
+        )
+    if sum(len(k) + len(v) for k, v in request.environ.items()) > _MOST_ENVIRON:
+        raise InvalidRequestError(
+            f"environ: more than {_MOST_ENVIRON >> 10} KiB of variables"
+        )
+    for name, value in request.environ.items():
+        if _VARIABLE.fullmatch(name) is None or "\0" in value:
+            raise InvalidRequestError(
+                f"environ: {name[:64]!r} is not a variable's name, or its value holds a"
+                " NUL character"
+            )
+
+
+def _build(
+    platform: Platform,
+    user: User,
+    request: SessionRequest,
+    images: list[Image],
+    key: str | None,
+) -> SessionRecord:
+    image = next((i for i in images if i.name == request.image), None)
+    if image is None:
+        offered = ", ".join(i.name for i in images) or "none yet"
+        raise InvalidRequestError(
+            f"image: there is no environment {request.image[:128]!r}; on offer:"
+            f" {offered}"
+        )
+    if request.project not in {None, user.project}:
+        raise InvalidRequestError(
+            f"project: you are not a member of {str(request.project)[:128]!r}; yours is"
+            f" {user.project!r}"
+        )
+    slots, shmem = resolve_amounts(platform, image, request)
+    session_id = platform.new_id()
+    name = request.name
+    if name is None:
+        name = f"{image.name.rsplit('/', 1)[-1]}-{session_id[-6:]}"
+    check_session_name(name)
+    attachment = request.attachment
+    if attachment is None:
+        server = f"s-{session_id[-12:]}"
+        prefix = f"{platform.settings.hub_base}user/{quote(user.name)}/{server}/"
+    else:
+        server, prefix = attachment.server, attachment.prefix
+    ready = attachment is not None
+    now = platform.database.clock()
+    return SessionRecord(
+        id=session_id,
+        name=name,
+        type=str(request.type),
+        owner_id=user.id,
+        domain_id=user.domain_id,
+        project_id=user.project_id,
+        image=image.name,
+        slots=dict(slots.items()),
+        shmem=shmem,
+        status=SessionStatus.PENDING,
+        reason=_QUEUED if ready else NOT_ATTACHED,
+        agent_id=None,
+        server=server,
+        prefix=prefix,
+        ready=ready,
+        exit_code=None,
+        idempotency_key=key or session_id,
+        request_hash=_hash(request),
+        revision=1,
+        created_at=now,
+        scheduled_at=None,
+        started_at=None,
+        ended_at=None,
+        deadline_at=None,
+    )
+
+
+def _hash(request: SessionRequest) -> str:
+    """Hash what the user asked for (not what JupyterHub adds for each attempt)."""
+    asked = msgspec.structs.replace(request, environ={}, argv=[], attachment=None)
+    return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()
+
+
+def resolve_amounts(
+    platform: Platform, image: Image, request: SessionRequest
+) -> tuple[ResourceSlots, int]:
+    """Return the slots and shared memory a request means, in smallest units.
+
+    What is left out comes from the image's minimum; below it is refused. Shared
+    memory is part of ``mem`` and has to leave room for the rest.
+    """
+    minimum = parse_slots(image.minimum)
+    given = parse_slots(request.slots)
+    for slot in request.slots:
+        if given[slot] == 0 and minimum[slot] > 0:
+            raise InvalidRequestError(
+                f"{slot}: 0 is too little; {image.name} needs at least"
+                f" {describe_amount(slot, minimum[slot])}"
+            )
+    floor = {
+        "cpu": platform.settings.default_cpu,
+        "mem": platform.settings.default_memory,
+    }
+    amounts = {
+        slot: given[slot] or minimum[slot] or floor.get(slot, 0)
+        for slot in {*given, *minimum, *floor}
+    }
+    for slot, least in minimum.items():
+        if amounts[slot] < least:
+            raise InvalidRequestError(
+                f"{slot}: {describe_amount(slot, amounts[slot])} is less than"
+                f" {image.name} needs; ask for at least {describe_amount(slot, least)}"
+            )
+    for slot, amount in amounts.items():
+        if slot.endswith(".device") and amount % MILLI:
+            raise InvalidRequestError(
+                f"{slot}: devices are given whole; ask for 1, 2, …, not"
+                f" {describe_amount(slot, amount)}"
+            )
+    asked = image.shmem if request.shmem is None else request.shmem
+    shmem = parse_amount("shmem", asked)
+    if shmem >= amounts["mem"]:
+        raise InvalidRequestError(
+            f"shmem: {describe_amount('mem', shmem)} leaves nothing of"
+            f" {describe_amount('mem', amounts['mem'])} of memory; ask for more 'mem'"
+            " or less 'shmem'"
+        )
+    return ResourceSlots(amounts), shmem
+
+
+async def _find_known(
+    connection: AsyncConnection, record: SessionRecord, request: SessionRequest
+) -> SessionRecord | None:
+    """Find the session this request has made before, or is attached to already."""
+    known = await sessions.find_by_key(
+        connection, record.owner_id, record.idempotency_key
+    )
+    if known is not None:
+        if known.request_hash != record.request_hash:
+            raise ConflictError(
+                "Idempotency-Key: this key was used for a different request; use a"
+                " new key",
+                session=known.id,
+            )
+        return known
+    if request.attachment is not None:
+        return await sessions.find_live(
+            connection, record.owner_id, server=record.server
+        )
+    return None
+
+
+async def _check_can_ever_start(
+    connection: AsyncConnection, record: SessionRecord, image: Image
+) -> None:
+    scopes = await load_scopes(connection, [record])
+    empty = [msgspec.structs.replace(s, used={}) for s in scopes.values()]
+    shortfalls = list(find_shortfalls(record.request, empty))
+    if shortfalls:
+        raise NeverFitsError(
+            "more than a limit allows even when nothing runs: "
+            + "; ".join(map(str, shortfalls))
+        )
+    nodes = await load_nodes(connection)
+    if not nodes:
+        return  # the first node may still be on its way: it waits, with that reason
+    never = explain_never(Cluster(nodes), pending(record, image))
+    if never is not None:
+        raise NeverFitsError(f"no node could ever run this: {never}")
+
+
+def pending(record: SessionRecord, image: Image) -> PendingSession:
+    """Describe a session to the scheduler."""
+    return PendingSession(
+        id=record.id,
+        owner_id=record.owner_id,
+        request=record.request,
+        references=image.references,
+        architecture=image.architecture,
+        scopes=record.scopes,
+    )
+
+
+async def _check_count(
+    connection: AsyncConnection, platform: Platform, user: User
+) -> None:
+    most = platform.settings.max_live_sessions
+    live = await sessions.count_live(connection, user.id)
+    if live >= most:
+        raise TooManyRequestsError(
+            f"you have {live} sessions waiting or running, the most allowed is {most};"
+            " stop one first"
+        )
+
+
+def _secret(request: SessionRequest) -> Mapping[str, Any]:
+    return {"environ": request.environ, "argv": request.argv}
+
+
+async def _store(
+    platform: Platform,
+    user: User,
+    record: SessionRecord,
+    request: SessionRequest,
+    *,
+    spawner: bool,
+) -> None:
+    async with platform.database.transaction() as tx:
+        await sessions.insert_session(tx, record)
+        if spawner:
+            await sessions.put_secret(
+                tx, record.id, platform.vault.seal(_secret(request))
+            )
+        tx.record(
+            Event(
+                kind=EventKind.SESSION_SUBMITTED,
+                text=record.reason,
+                actor=user.name,
+                session_id=record.id,
+                owner_id=record.owner_id,
+                status=record.status,
+            )
+        )
+        tx.wake("scheduler", "attachments")
+
+
+async def _attach(
+    platform: Platform, known: SessionRecord, request: SessionRequest
+) -> None:
+    """Give a session that was asked for by API what JupyterHub adds to it."""
+    if request.attachment is None or known.ready:
+        return
+    async with platform.database.transaction() as tx:
+        record = await sessions.get_record(tx.connection, known.id, lock=True)
+        if record.ready or record.status is not SessionStatus.PENDING:
+            return
+        await sessions.put_secret(tx, record.id, platform.vault.seal(_secret(request)))
+        await sessions.change_session(
+            tx,
+            record,
+            ready=True,
+            reason=_QUEUED,
+            prefix=request.attachment.prefix,
+        )
+        tx.wake("scheduler")
