@@ -125,9 +125,8 @@ async def run_platform(
     If one cannot be started, those that were started are stopped again and
     :class:`~backendai_hub.launcher.supervisor.StartError` is raised.
     """
-    supervisor = Supervisor(
-        build_commands(layout), folder=layout.folder, tell=audience.tell
-    )
+    folder = layout.folder
+    supervisor = Supervisor(build_commands(layout), folder=folder, tell=audience.tell)
     adopted = set(running_processes(folder))
     supervisor.start(running=adopted)
     asked_to_stop = asyncio.create_task(stop.wait())
