@@ -1,0 +1,131 @@
+"""The launch form: a place for the launcher's bundle, usable without scripts.
+
+What stands inside ``#backendai-spawn`` is a plain form. The bundle, when it loads,
+takes that element over and writes its choice as JSON into the hidden field ``spec``,
+which then wins over the plain fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+import msgspec
+
+from backendai_hub.api.sessions import ImageChoice, Resources, SlotRoom
+
+_PLAIN = {"cpu": ("CPU cores", "cpu"), "mem": ("Memory", "mem")}
+
+
+def render_form(resources: Resources, *, prefix: str, chosen: Mapping[str, Any]) -> str:
+    """Return the inner HTML of the spawn page's form."""
+    return "".join(
+        (
+            '<div id="backendai-spawn"',
+            f' data-service="{escape(prefix)}"',
+            f' data-resources="{_attribute(resources)}"',
+            f' data-options="{_attribute(chosen)}">',
+            _plain_form(resources, chosen),
+            "</div>",
+            '<input type="hidden" name="spec" value="">',
+            *_bundle(prefix),
+        )
+    )
+
+
+def render_outage(message: str, *, prefix: str) -> str:
+    """Return what stands in the form's place while the service does not answer."""
+    return "".join(
+        (
+            f'<div id="backendai-spawn" data-service="{escape(prefix)}">',
+            '<div class="alert alert-warning" role="alert">',
+            "<strong>The Backend.AI service does not answer at the moment.</strong> ",
+            "Reload this page in a little while to choose what your session gets. If"
+            " you start it now, it waits for the service and then gets the default"
+            " environment.",
+            f'<div class="small mt-2 text-body-secondary">{escape(message)}</div>',
+            "</div></div>",
+        )
+    )
+
+
+def _plain_form(resources: Resources, chosen: Mapping[str, Any]) -> str:
+    slots = chosen.get("slots")
+    slots = slots if isinstance(slots, Mapping) else {}
+    fields = [_image_field(resources.images, str(chosen.get("image") or ""))]
+    rooms = {room.slot: room for room in resources.room}
+    fields += [
+        _amount_field(slot, rooms.get(slot), str(slots.get(slot) or ""))
+        for slot in sorted({*_PLAIN, *rooms}, key=_slot_order)
+    ]
+    name = (
+        '<input class="form-control" id="backendai-name" name="name" maxlength="64"'
+        f' value="{escape(str(chosen.get("name") or ""))}"'
+        ' placeholder="chosen for you">'
+    )
+    fields.append(_field("name", "Session name", name))
+    return f'<div class="row g-3">{"".join(fields)}</div>'
+
+
+def _image_field(images: Iterable[ImageChoice], chosen: str) -> str:
+    options = []
+    for image in images:
+        selected = " selected" if image.name == chosen else ""
+        later = "" if image.installed else " (has to be fetched first)"
+        least = ", ".join(f"{slot} {amount}" for slot, amount in image.minimum.items())
+        label = (image.title or image.name) + later
+        label += f" – at least {least}" if least else ""
+        options.append(
+            f'<option value="{escape(image.name)}"{selected}>{escape(label)}</option>'
+        )
+    select = (
+        '<select class="form-select" id="backendai-image" name="image">'
+        f"{''.join(options)}</select>"
+    )
+    return _field("image", "Environment", select, width=12)
+
+
+def _amount_field(slot: str, room: SlotRoom | None, chosen: str) -> str:
+    label, name = _PLAIN.get(slot, (slot, f"slot:{slot}"))
+    if room is None:
+        hint = ""
+    else:
+        hint = (
+            '<div class="form-text">'
+            f"{escape(room.free)} of {escape(room.total)} free now,"
+            f" {escape(room.largest)} on one node</div>"
+        )
+    control = (
+        f'<input class="form-control" id="backendai-{escape(slot)}"'
+        f' name="{escape(name)}" value="{escape(chosen)}" maxlength="40"'
+        ' autocomplete="off"'
+        f' placeholder="{"the environment’s least" if slot in _PLAIN else "none"}">'
+        f"{hint}"
+    )
+    return _field(slot, label, control)
+
+
+def _field(ident: str, label: str, control: str, *, width: int = 6) -> str:
+    return (
+        f'<div class="col-md-{width}">'
+        f'<label class="form-label" for="backendai-{escape(ident)}">{escape(label)}'
+        f"</label>{control}</div>"
+    )
+
+
+def _slot_order(slot: str) -> tuple[int, str]:
+    order = tuple(_PLAIN)
+    return (order.index(slot) if slot in order else len(order), slot)
+
+
+def _bundle(prefix: str) -> tuple[str, str]:
+    place = f"{escape(prefix)}static/console/spawn"
+    return (
+        f'<link rel="stylesheet" href="{place}.css">',
+        f'<script type="module" src="{place}.js"></script>',
+    )
+
+
+def _attribute(document: Any) -> str:
+    return escape(msgspec.json.encode(document).decode())

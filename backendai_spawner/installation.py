@@ -1,0 +1,146 @@
+"""Adding the platform to an existing JupyterHub's configuration.
+
+Three lines in ``jupyterhub_config.py``, whatever its authenticator is::
+
+    import backendai_spawner
+    backendai_spawner.install(c, "/var/lib/backendai/connection.json")
+    c.JupyterHub.spawner_class = "backendai"
+
+Put them last: what the site has set before is added to, never replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from traitlets.config import Config
+from traitlets.config.loader import LazyConfigValue
+
+from backendai_hub.core.configuration import ConfigurationError
+from backendai_spawner.connection import Connection, read_connection
+
+SERVICE: Final = "backendai"
+SPAWNER_SERVICE: Final = "backendai-spawner"
+SERVICE_ACCESS: Final = f"access:services!service={SERVICE}"
+USER_SCOPE: Final = "custom:backendai:user"
+ACT_FOR_SCOPE: Final = "custom:backendai:act-for"
+
+SCOPES: Final[Mapping[str, Mapping[str, Any]]] = {
+    USER_SCOPE: {"description": "Use Backend.AI: launch, see and end own sessions."},
+    ACT_FOR_SCOPE: {"description": "Speak to Backend.AI for any user (its spawner)."},
+}
+
+ROLES: Final = (
+    {
+        "name": "backendai-service",
+        "description": "Backend.AI: keep servers in step with its sessions.",
+        "services": [SERVICE],
+        "scopes": ["list:users", "read:servers", "start:servers", "delete:servers"],
+    },
+    {
+        "name": SPAWNER_SERVICE,
+        "description": "Backend.AI's spawner and authenticator: act for users.",
+        "services": [SPAWNER_SERVICE],
+        "scopes": [ACT_FOR_SCOPE, SERVICE_ACCESS],
+    },
+)
+
+_UNSET_DEFAULTS: Final[Mapping[str, Any]] = {
+    "spawner_class": "backendai",
+    "allow_named_servers": True,
+    # Our queue throttles; the Hub would turn people away instead.
+    "concurrent_spawn_limit": 0,
+    # Sessions outlive the Hub, and are attached to again.
+    "cleanup_servers": False,
+}
+
+
+def install(c: Config, connection_file: str | Path) -> None:
+    """Add the platform to *c*, with what *connection_file* says about it.
+
+    Installing twice changes nothing. Raises ``ConfigurationError`` if the service
+    has not written the file yet, or if the site's own configuration uses our names
+    for something else.
+    """
+    place = Path(connection_file).expanduser().absolute()
+    connection = read_connection(place)
+    hub = c.JupyterHub
+    for service in _services(connection):
+        _add_named(hub, "services", service)
+    for role in ROLES:
+        _add_named(hub, "load_roles", dict(role))
+    hub.custom_scopes.update({name: dict(scope) for name, scope in SCOPES.items()})
+    hub.extra_user_scopes.update({SERVICE_ACCESS, USER_SCOPE})
+    hub.template_vars.update({"backendai_prefix": connection.prefix})
+    _add_templates(hub)
+    for name, value in _UNSET_DEFAULTS.items():
+        if name not in hub:
+            hub[name] = value
+    for section in ("BackendAISpawner", "BackendAIAuthenticator"):
+        c[section].connection_file = str(place)
+
+
+def _services(connection: Connection) -> tuple[dict[str, Any], dict[str, Any]]:
+    address = urlsplit(connection.service_url)
+    return (
+        {
+            "name": SERVICE,
+            "url": f"{address.scheme}://{address.netloc}",
+            "api_token": _read_token(connection.service_token_file),
+            "oauth_client_id": f"service-{SERVICE}",
+            "oauth_no_confirm": True,
+            "oauth_client_allowed_scopes": [SERVICE_ACCESS, USER_SCOPE],
+            "display": True,
+        },
+        {
+            "name": SPAWNER_SERVICE,
+            "api_token": _read_token(connection.spawner_token_file),
+            "display": False,
+        },
+    )
+
+
+def _read_token(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the token file {path} cannot be read ({error.strerror}); JupyterHub has"
+            " to run as the user who runs the Backend.AI service, or in a group that"
+            " may read its keys"
+        ) from error
+
+
+def _add_named(hub: Config, setting: str, entry: dict[str, Any]) -> None:
+    present = hub[setting]
+    known = _items(present)
+    same = [item for item in known if item.get("name") == entry["name"]]
+    if entry in same:
+        return
+    if same:
+        raise ConfigurationError(
+            f"c.JupyterHub.{setting} has an entry named {entry['name']!r} already, and"
+            " it is not ours; rename it, or leave it to backendai_spawner.install()"
+        )
+    present.append(entry)
+
+
+def _items(present: Any) -> list[Any]:
+    if isinstance(present, LazyConfigValue):
+        # What is appended to an unset list is kept apart until the trait is made.
+        pending = present.to_dict()
+        return [*pending.get("prepend", ()), *pending.get("extend", ())]
+    return list(present)
+
+
+def _add_templates(hub: Config) -> None:
+    ours = str(Path(__file__).with_name("templates"))
+    present = hub["template_paths"]
+    if isinstance(present, LazyConfigValue):
+        if ours not in _items(present):
+            present.prepend([ours])  # before JupyterHub's own
+    elif ours not in present:
+        present.append(ours)  # after the site's, and still before JupyterHub's own

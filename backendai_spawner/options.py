@@ -1,0 +1,167 @@
+"""What a user may choose: the form's fields and the API's JSON, one meaning.
+
+``user_options`` are what JupyterHub keeps of a choice::
+
+    {"image": "python", "name": "train-1", "project": "vision",
+     "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g"}
+
+All of it is optional. ``request_key`` is ours: it names the request, so that a
+repeated start finds the session an earlier one made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.ids import is_id
+from backendai_hub.core.sessions import check_session_name
+from backendai_hub.core.slots import parse_amount, parse_slots
+
+REQUEST_KEY: Final = "request_key"
+
+_SLOT_PREFIX: Final = "slot:"
+_SHORTHANDS: Final = ("cpu", "mem")
+_FIELDS: Final = ("image", "name", "project", "slots", "shmem")
+_LONGEST: Final = 256
+_BIGGEST_SPEC: Final = 16_384
+
+
+class SpawnOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked choice; what is None or empty is left to the service."""
+
+    image: str | None = None
+    name: str | None = None
+    project: str | None = None
+    slots: dict[str, str] = {}
+    shmem: str | None = None
+
+
+def read_options(given: Mapping[str, Any]) -> SpawnOptions:
+    """Check *given*, from wherever it came.
+
+    Raises :class:`InvalidRequestError` whose message begins with the name of the
+    field that is wrong.
+    """
+    known = {*_FIELDS, *_SHORTHANDS, REQUEST_KEY}
+    unknown = sorted(str(field)[:64] for field in given if field not in known)
+    if unknown:
+        raise InvalidRequestError(
+            f"{unknown[0]}: there is no such option; there are {', '.join(_FIELDS)}"
+        )
+    name = _text(given, "name")
+    if name is not None:
+        check_session_name(name)
+    shmem = _amount_text(given, "shmem")
+    if shmem is not None:
+        parse_amount("shmem", shmem)
+    return SpawnOptions(
+        image=_text(given, "image"),
+        name=name,
+        project=_text(given, "project"),
+        slots=_slots(given),
+        shmem=shmem,
+    )
+
+
+def read_key(given: Mapping[str, Any]) -> str | None:
+    """Return the request key in *given*, if it is one we could have made."""
+    key = given.get(REQUEST_KEY)
+    return key if isinstance(key, str) and is_id(key) else None
+
+
+def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Turn submitted form fields (each a list of texts) into ``user_options``.
+
+    The field ``spec``, JSON written by the launcher, says everything when it is not
+    empty. Otherwise the plain fields of the form without scripts count: ``image``,
+    ``name``, ``cpu``, ``mem``, ``shmem``, and ``slot:<name>`` for any other slot.
+    """
+    spec = _last(form, "spec")
+    chosen = _read_spec(spec) if spec else _plain_fields(form)
+    read_options(chosen)
+    return chosen
+
+
+def _read_spec(spec: str) -> dict[str, Any]:
+    if len(spec) > _BIGGEST_SPEC:
+        raise InvalidRequestError(f"spec: {len(spec)} characters are too many")
+    try:
+        chosen = msgspec.json.decode(spec, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise InvalidRequestError(f"spec: not a JSON object: {error}") from error
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _plain_fields(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    slots: dict[str, str] = {}
+    chosen: dict[str, Any] = {}
+    for field in form:
+        value = _last(form, field)
+        if field in {"_xsrf", "spec"} or not value:
+            continue
+        if field in _SHORTHANDS:
+            slots[field] = value
+        elif field.startswith(_SLOT_PREFIX):
+            slots[field.removeprefix(_SLOT_PREFIX)] = value
+        else:
+            chosen[field] = value
+    if slots:
+        chosen["slots"] = slots
+    return chosen
+
+
+def _last(form: Mapping[str, Sequence[Any]], field: str) -> str:
+    values = form.get(field) or [""]
+    value = values[-1]
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"{field[:64]}: must be text, not a file")
+    return value.strip()
+
+
+def _text(given: Mapping[str, Any], field: str) -> str | None:
+    value = given.get(field)
+    if not _is_given(value):
+        return None
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"{field}: must be text, not {type(value).__name__}")
+    if len(value) > _LONGEST:
+        raise InvalidRequestError(
+            f"{field}: {len(value)} characters are too many; at most {_LONGEST}"
+        )
+    if not value.isprintable():
+        raise InvalidRequestError(f"{field}: holds characters that cannot be printed")
+    return value
+
+
+def _slots(given: Mapping[str, Any]) -> dict[str, str]:
+    slots = given.get("slots")
+    if slots is None:
+        slots = {}
+    if not isinstance(slots, Mapping):
+        raise InvalidRequestError(
+            "slots: must be an object such as {'cpu': '2', 'mem': '4g'}, not"
+            f" {type(slots).__name__}"
+        )
+    named = {str(name): value for name, value in slots.items() if _is_given(value)}
+    # {"cpu": 2, "mem": "4g"} without "slots" is what people type into an API call.
+    for short in _SHORTHANDS:
+        if _is_given(given.get(short)):
+            named.setdefault(short, given[short])
+    parse_slots(named)
+    return {name: str(value).strip() for name, value in named.items()}
+
+
+def _amount_text(given: Mapping[str, Any], field: str) -> str | None:
+    value = given.get(field)
+    if not _is_given(value):
+        return None
+    parse_amount(field, value)
+    return str(value).strip()
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value != ""
