@@ -1,0 +1,361 @@
+"""Sessions in containers of Docker, or of anything that speaks Docker's API.
+
+What a container is to us stands in its labels, so an agent that restarts finds its
+containers again. An ended container is kept, with its exit code and its output,
+until it is told to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import docker
+from traitlets import Bool, Dict, List, Unicode, default
+from traitlets.config import LoggingConfigurable
+
+from backendai_agent.folders import ContainerFolder, container_folder
+from backendai_agent.runtimes.base import (
+    ContainerPatch,
+    Endpoint,
+    Observed,
+    RuntimeFailure,
+)
+from backendai_agent.runtimes.docker_config import (
+    LABEL_AGENT,
+    LABEL_CONTAINER,
+    LABEL_SESSION,
+    NAME_PREFIX,
+    PORT,
+    Surface,
+    container_config,
+    container_name,
+)
+from backendai_agent.runtimes.docker_engine import (
+    EVERYTHING,
+    Bell,
+    ClashError,
+    Engine,
+    NotThereError,
+)
+from backendai_agent.runtimes.docker_facts import explain_end, judge, user_offset
+from backendai_agent.runtimes.docker_folders import empty_folders, hand_over
+from backendai_agent.runtimes.docker_images import Pull, references
+from backendai_agent.runtimes.docker_network import ensure_network, set_firewall
+from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.core.agents import Isolation
+
+
+class DockerRuntime(LoggingConfigurable):
+    """Runs every session in a container of its own."""
+
+    name = "docker"
+    listen: ClassVar[str] = f"tcp:0.0.0.0:{PORT}"
+    """Where JupyterLab listens inside; nothing is published on the node."""
+
+    data_dir = Unicode(help="The agent's folder; containers' folders lie in it.")
+    agent_id = Unicode(
+        help="Whose containers these are; read from `agent.id` in the data folder"
+        " when empty.",
+    )
+
+    url = Unicode(
+        config=True,
+        help="Where the container engine answers. Default: `DOCKER_HOST`, or else"
+        " Docker's usual socket.",
+    )
+
+    network = Unicode(
+        "backendai",
+        config=True,
+        help="The network that sessions share without seeing each other; made when"
+        " it is missing.",
+    )
+
+    subnet = Unicode(
+        "10.213.0.0/16",
+        config=True,
+        help="Addresses of the sessions' network on this node, when it is made.",
+    )
+
+    blocked_networks = List(
+        Unicode(),
+        ["169.254.0.0/16"],
+        config=True,
+        help="Networks that sessions may not reach: by default the link-local one,"
+        " where clouds answer questions about the node.",
+    )
+
+    firewall = Bool(
+        default_value=True,
+        config=True,
+        help="Refuse connections from sessions to the node and to"
+        " `blocked_networks`, with iptables.",
+    )
+
+    command = List(
+        Unicode(),
+        ["/opt/backendai/bin/python", "-I", "-m", "backendai_lab.boot"],
+        config=True,
+        help="What every image starts: a Python that has backendai_lab, run apart"
+        " from anything in the user's folder.",
+    )
+
+    environ = Dict(
+        value_trait=Unicode(),
+        key_trait=Unicode(),
+        config=True,
+        help="More environment variables for all containers. They can be read by"
+        " anybody who may use the engine: no secrets here.",
+    )
+
+    @default("url")
+    def _default_url(self) -> str:
+        return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+    # -- opening and closing -----------------------------------------------------
+
+    async def open(self) -> Isolation:
+        """Reach the engine, make the network, fence it, and begin to listen."""
+        self._engine = Engine(self.url, self.log)
+        self._bell = Bell()
+        self._addresses: dict[str, str] = {}
+        try:
+            info = await self._engine.ask(lambda api: api.info())
+            version = await self._engine.ask(lambda api: api.version())
+            await self._engine.ask(
+                lambda api: ensure_network(api, self.network, self.subnet)
+            )
+        except BaseException:
+            await self._engine.close()
+            raise
+        self._facts = info
+        isolation = judge(info, version)
+        network, notes = await self._fence()
+        self._engine.follow({"type": ["container"]}, self._heard)
+        return Isolation(
+            runtime=self.name,
+            tier=isolation.tier,
+            limits=isolation.limits,
+            network=network,
+            multi_user=True,
+            notes=[*isolation.notes, *notes],
+        )
+
+    async def _fence(self) -> tuple[str, list[str]]:
+        if not self.firewall:
+            return "bridge", [
+                "the firewall is left to the site: sessions may be able"
+                " to reach this node's own services"
+            ]
+        try:
+            await asyncio.to_thread(set_firewall, self.blocked_networks)
+        except RuntimeFailure as error:
+            note = f"sessions can reach this node's own services: {error}"
+            self.log.warning("%s", note)
+            return "bridge", [note]
+        return "fenced bridge", []
+
+    async def close(self) -> None:
+        """Let go of the engine; containers keep running."""
+        await self._engine.close()
+
+    def _heard(self, name: str) -> None:
+        """Pass on what the engine's events say (on their thread)."""
+        if name == EVERYTHING:
+            self._addresses.clear()
+            self._bell.ring(EVERYTHING)
+        elif name.startswith(NAME_PREFIX):
+            container_id = name.removeprefix(NAME_PREFIX)
+            self._addresses.pop(container_id, None)
+            self._bell.ring(container_id)
+
+    def changes(self) -> AsyncIterator[str]:
+        """Yield ids of containers that changed; an empty one means any may have."""
+        return self._bell.listen()
+
+    def _owner(self) -> str:
+        """Return our agent's id, which is unknown until the agent is enrolled."""
+        if not self.agent_id:
+            path = Path(self.data_dir) / "agent.id"
+            if path.is_file():
+                self.agent_id = path.read_text().strip()
+        return self.agent_id
+
+    # -- images ------------------------------------------------------------------
+
+    async def images(self) -> list[str]:
+        """List every name and digest that the engine has an image for."""
+        listed = await self._engine.ask(lambda api: api.images())
+        return references(listed)
+
+    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
+        """Pull *image*; giving up waiting ends the pull."""
+        pull = Pull(image, progress)
+        try:
+            await self._engine.ask(pull.run)
+        finally:
+            pull.stop()
+
+    # -- containers --------------------------------------------------------------
+
+    async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
+        """Create and start the container, or finish what a crash left half done."""
+        folder = container_folder(self.data_dir, spec.id)
+        config = container_config(spec, patch, folder=folder, surface=self._surface())
+        await asyncio.to_thread(
+            hand_over, folder, user=config["User"], offset=user_offset(self._facts)
+        )
+        await self._engine.ask(lambda api: self._start(api, spec, config))
+
+    def _surface(self) -> Surface:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        limit = hard if hard != resource.RLIM_INFINITY else 1 << 20
+        return Surface(
+            agent_id=self._owner(),
+            network=self.network,
+            command=self.command,
+            open_files=min(limit, 1 << 20),
+            nvidia="nvidia" in (self._facts.get("Runtimes") or {}),
+            cdi=bool(self._facts.get("CDISpecDirs")),
+            environ=self.environ,
+        )
+
+    def _start(
+        self, api: docker.APIClient, spec: ContainerSpec, config: dict[str, Any]
+    ) -> None:
+        name = container_name(spec.id)
+        try:
+            api.create_container_from_config(config, name=name)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            status = getattr(error, "status_code", None)
+            if status == 404:
+                raise NotThereError(
+                    f"this node does not have the image {spec.image}"
+                ) from error
+            if status != 409:
+                raise
+            self._check_ours(api, spec)
+        state = api.inspect_container(name)["State"]
+        if state["Status"] == "created":
+            api.start(name)
+
+    def _check_ours(self, api: docker.APIClient, spec: ContainerSpec) -> None:
+        found = api.inspect_container(container_name(spec.id))
+        labels = found["Config"].get("Labels") or {}
+        if labels.get(LABEL_AGENT) != self._owner():
+            raise ClashError(
+                f"another agent on this engine already has a container {spec.id}"
+            )
+
+    async def stop(self, container_id: str, grace: float) -> None:
+        """End and remove the container and what lies in its folder."""
+        folder = container_folder(self.data_dir, container_id)
+        await self._engine.ask(lambda api: self._stop(api, container_id, grace, folder))
+        self._addresses.pop(container_id, None)
+
+    def _stop(
+        self,
+        api: docker.APIClient,
+        container_id: str,
+        grace: float,
+        folder: ContainerFolder,
+    ) -> None:
+        name = container_name(container_id)
+        image = ""
+        try:
+            found = api.inspect_container(name)
+        except Exception as error:
+            if getattr(error, "status_code", None) != 404:
+                raise
+        else:
+            labels = found["Config"].get("Labels") or {}
+            if labels.get(LABEL_AGENT) != self._owner():
+                raise ClashError(f"container {container_id} is another agent's")
+            image = found["Image"]
+            _remove(api, name, grace)
+        empty_folders(api, folder, image)
+
+    def _look(self, api: docker.APIClient) -> list[Observed]:
+        owner = self._owner()
+        if not owner:
+            return []
+        rows = api.containers(all=True, filters={"label": f"{LABEL_AGENT}={owner}"})
+        looked = (self._observe(api, row) for row in rows)
+        return [seen for seen in looked if seen is not None]
+
+    def _observe(self, api: docker.APIClient, row: dict[str, Any]) -> Observed | None:
+        labels = row.get("Labels") or {}
+        container_id = labels.get(LABEL_CONTAINER) or row["Id"]
+        session_id = labels.get(LABEL_SESSION, "")
+        if row["State"] in {"running", "paused", "restarting"}:
+            self._addresses[container_id] = self._address(row)
+            return Observed(container_id, session_id, running=True)
+        try:
+            found = api.inspect_container(row["Id"])
+        except Exception as error:
+            if getattr(error, "status_code", None) == 404:
+                return None  # removed between the two questions
+            raise
+        state = found["State"]
+        if state["Running"]:
+            return Observed(container_id, session_id, running=True)
+        return Observed(
+            container_id,
+            session_id,
+            running=False,
+            exit_code=state["ExitCode"],
+            reason=explain_end(state),
+        )
+
+    async def list(self) -> list[Observed]:
+        """List the containers that carry our agent's label."""
+        return await self._engine.ask(self._look)
+
+    def _address(self, row: dict[str, Any]) -> str:
+        networks = row["NetworkSettings"]["Networks"]
+        return str((networks.get(self.network) or {}).get("IPAddress") or "")
+
+    async def endpoint(self, container_id: str, app: str) -> Endpoint | None:
+        """Tell the address of a running container; apps other than lab have none."""
+        if app != "lab":
+            return None
+        address = self._addresses.get(container_id)
+        if not address:
+            name = container_name(container_id)
+            try:
+                found = await self._engine.ask(lambda api: api.inspect_container(name))
+            except NotThereError:
+                return None
+            if not found["State"]["Running"]:
+                return None
+            address = self._address(found)
+            if not address:
+                return None
+            self._addresses[container_id] = address
+        return Endpoint(host=address, port=PORT)
+
+    async def logs(self, container_id: str, tail: int) -> str:
+        """Return the last lines the container printed, of both its streams."""
+        name = container_name(container_id)
+        try:
+            printed = await self._engine.ask(lambda api: api.logs(name, tail=tail))
+        except NotThereError:
+            return ""
+        return bytes(printed).decode(errors="replace")
+
+
+def _remove(api: docker.APIClient, name: str, grace: float) -> None:
+    """Stop and remove a container that others may be removing too."""
+    try:
+        api.stop(name, timeout=max(0, round(grace)))
+        api.remove_container(name, v=True, force=True)
+    except Exception as error:
+        status = getattr(error, "status_code", None)
+        going = status == 409 and "already in progress" in str(error)
+        if status != 404 and not going:
+            raise

@@ -1,0 +1,260 @@
+"""What the container engine is asked for, as a pure function of the specification.
+
+Nothing here can express a privileged container, a namespace of the host, a device
+that was not allocated or a path that is not the agent's own: there is no way to
+pass such a wish through, so there is nothing to filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from backendai_agent.folders import INSIDE, ContainerFolder
+from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+from backendai_hub.api.agents import ContainerSpec
+
+HOME: Final = "/home/work"
+PORT: Final = 8888
+NAME_PREFIX: Final = "backendai-"
+USER_ID: Final = 1000
+"""Who a session is in the profiles that are not root."""
+
+LABEL_CONTAINER: Final = "ai.backend.container"
+LABEL_SESSION: Final = "ai.backend.session"
+LABEL_AGENT: Final = "ai.backend.agent"
+LABEL_OWNER: Final = "ai.backend.owner"
+
+CAPABILITIES: Final = (
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+)
+"""Enough to install packages, add users and change owners; not enough to reach out."""
+
+PROCESSES: Final = 2048
+OPEN_FILES: Final = 1 << 16
+QUOTA_PERIOD: Final = 100_000
+SMALLEST_QUOTA: Final = 1000
+DEFAULT_SHARED_MEMORY: Final = 64 << 20
+NO_DEVICES: Final = {"NVIDIA_VISIBLE_DEVICES": "void"}
+"""Images ask for ``all`` in their own environment; nobody gets what is not theirs."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the processes of a container may do inside it."""
+
+    user: str
+    capabilities: tuple[str, ...] = CAPABILITIES
+    no_new_privileges: bool = True
+    read_only: bool = False
+
+
+PROFILES: Final[Mapping[str, Profile]] = {
+    "full": Profile(user="0:0"),
+    "sudo": Profile(user=f"{USER_ID}:{USER_ID}", no_new_privileges=False),
+    "locked": Profile(user=f"{USER_ID}:{USER_ID}", capabilities=(), read_only=True),
+}
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What is the same for every container of this node.
+
+    ``nvidia`` tells whether the engine has NVIDIA's runtime, ``cdi`` whether it
+    understands device names such as ``vendor.com/gpu=0``.
+    """
+
+    agent_id: str
+    network: str
+    command: Sequence[str]
+    open_files: int = OPEN_FILES
+    nvidia: bool = False
+    cdi: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+def container_name(container_id: str) -> str:
+    """Return the engine's name for our container: what makes starting idempotent."""
+    return NAME_PREFIX + container_id
+
+
+def find_profile(name: str) -> Profile:
+    """Return the profile *name*; raises RuntimeFailure if there is none."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise RuntimeFailure(
+            f"there is no isolation profile {name!r}; there are {', '.join(PROFILES)}"
+        ) from None
+
+
+def container_config(
+    spec: ContainerSpec,
+    patch: ContainerPatch,
+    *,
+    folder: ContainerFolder,
+    surface: Surface,
+) -> dict[str, Any]:
+    """Build the body of the engine's ``POST /containers/create``.
+
+    Holds no secret of *spec*: its environment and arguments travel by file.
+    """
+    profile = find_profile(spec.profile)
+    environ = {
+        **NO_DEVICES,
+        **surface.environ,
+        **patch.environ,
+        "HOME": HOME,
+        "BACKENDAI_RUN_DIR": INSIDE,
+    }
+    return {
+        "Image": spec.image,
+        "Entrypoint": list(surface.command),
+        "Cmd": [],
+        "User": profile.user,
+        "WorkingDir": HOME,
+        "Hostname": "main1",
+        "Env": [f"{name}={value}" for name, value in sorted(environ.items())],
+        "Labels": {
+            LABEL_CONTAINER: spec.id,
+            LABEL_SESSION: spec.session_id,
+            LABEL_AGENT: surface.agent_id,
+            LABEL_OWNER: spec.owner,
+        },
+        "Healthcheck": {"Test": ["NONE"]},
+        "StopSignal": "SIGTERM",
+        "OpenStdin": False,
+        "Tty": False,
+        "HostConfig": _host_config(
+            spec, patch, folder=folder, surface=surface, profile=profile
+        ),
+    }
+
+
+def _host_config(
+    spec: ContainerSpec,
+    patch: ContainerPatch,
+    *,
+    folder: ContainerFolder,
+    surface: Surface,
+    profile: Profile,
+) -> dict[str, Any]:
+    nodes, requests = _devices(patch, surface)
+    config: dict[str, Any] = {
+        "NetworkMode": surface.network,
+        "Mounts": _mounts(patch, folder),
+        "Init": True,
+        "Privileged": False,
+        "CapDrop": ["ALL"],
+        "CapAdd": list(profile.capabilities),
+        "SecurityOpt": ["no-new-privileges"] if profile.no_new_privileges else [],
+        "IpcMode": "private",
+        "CgroupnsMode": "private",
+        "ReadonlyRootfs": profile.read_only,
+        "PidsLimit": PROCESSES,
+        "Ulimits": [
+            {
+                "Name": "nofile",
+                "Soft": min(OPEN_FILES, surface.open_files),
+                "Hard": surface.open_files,
+            },
+            {"Name": "core", "Soft": 0, "Hard": 0},
+        ],
+        "RestartPolicy": {"Name": "no"},
+        "AutoRemove": False,
+        "LogConfig": {
+            "Type": "json-file",
+            "Config": {"max-size": "10m", "max-file": "3"},
+        },
+        "Devices": nodes,
+        "DeviceRequests": requests,
+        **_limits(spec),
+    }
+    if profile.read_only:
+        config["Tmpfs"] = dict.fromkeys(("/run", "/tmp"), "rw,nosuid,nodev,size=64m")  # noqa: S108 - inside
+    return config
+
+
+def _limits(spec: ContainerSpec) -> dict[str, Any]:
+    """Return the limits of *spec*; what it does not name is not limited.
+
+    Swap counts as memory, so that a session cannot slow its neighbours by swapping.
+    """
+    shared = spec.shmem or DEFAULT_SHARED_MEMORY
+    limits: dict[str, Any] = {}
+    if spec.cpu:
+        limits["CpuPeriod"] = QUOTA_PERIOD
+        quota = spec.cpu * QUOTA_PERIOD // 1000
+        limits["CpuQuota"] = max(SMALLEST_QUOTA, quota)
+    if spec.memory:
+        limits["Memory"] = limits["MemorySwap"] = spec.memory
+        shared = min(shared, spec.memory)
+    limits["ShmSize"] = shared
+    return limits
+
+
+def _mounts(patch: ContainerPatch, folder: ContainerFolder) -> list[dict[str, Any]]:
+    """Bind the container's own folders and what accelerators bring, no others.
+
+    Sources must exist: the engine would otherwise make them, owned by root.
+    """
+    wanted = [
+        (str(folder.run), INSIDE, False),
+        (str(folder.work), HOME, False),
+        *patch.mounts,
+    ]
+    return [
+        {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
+        for source, target, read_only in wanted
+    ]
+
+
+def _devices(
+    patch: ContainerPatch, surface: Surface
+) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+    """Split the allocated devices into device nodes and requests to the engine."""
+    nodes, named = [], []
+    for device in patch.devices:
+        if device.startswith("/dev/"):
+            nodes.append(
+                {
+                    "PathOnHost": device,
+                    "PathInContainer": device,
+                    "CgroupPermissions": "rw",
+                }
+            )
+        else:
+            named.append(device)
+    return nodes, _requests(named, surface)
+
+
+def _requests(named: Sequence[str], surface: Surface) -> list[dict[str, Any]]:
+    if not named:
+        return []
+    if surface.cdi:
+        return [{"Driver": "cdi", "DeviceIDs": list(named)}]
+    kinds = {name.partition("=")[0] for name in named}
+    if kinds == {"nvidia.com/gpu"} and surface.nvidia:
+        return [
+            {
+                "Driver": "nvidia",
+                "DeviceIDs": [name.partition("=")[2] for name in named],
+                "Capabilities": [["gpu", "compute", "utility"]],
+            }
+        ]
+    raise RuntimeFailure(
+        f"this node's container engine cannot hand over {', '.join(named)}: it needs"
+        " Docker 25 or newer with a CDI specification, or NVIDIA's container toolkit"
+    )

@@ -1,0 +1,107 @@
+"""The one bridge all single-container sessions of a node share, and its fences.
+
+Sessions on it reach the internet and nothing near: not each other (the bridge does
+not forward between its own ports), not the node (a firewall rule refuses new
+connections from the bridge), not the cloud's metadata service (link-local).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import docker
+
+from backendai_agent.runtimes.base import RuntimeFailure
+
+BRIDGE_PREFIX: Final = "bai"
+FIREWALL_SECONDS: Final = 20
+ICC: Final = "com.docker.network.bridge.enable_icc"
+BRIDGE_NAME: Final = "com.docker.network.bridge.name"
+
+
+def network_config(name: str, subnet: str) -> dict[str, Any]:
+    """Build the body of the engine's ``POST /networks/create``.
+
+    The subnet is named because the engine's own pool ends after thirty networks.
+    """
+    return {
+        "Name": name,
+        "Driver": "bridge",
+        "CheckDuplicate": True,
+        "Internal": False,
+        "Attachable": False,
+        "Labels": {"ai.backend.network": "sessions"},
+        "IPAM": {"Driver": "default", "Config": [{"Subnet": subnet}]},
+        "Options": {
+            BRIDGE_NAME: f"{BRIDGE_PREFIX}-{name}"[:15],
+            ICC: "false",
+        },
+    }
+
+
+def ensure_network(api: docker.APIClient, name: str, subnet: str) -> None:
+    """Make the bridge *name* unless it is there; refuses one that is not fenced."""
+    for network in api.networks(names=[name]):
+        if network["Name"] == name:
+            _check(name, network)
+            return
+    config = network_config(name, subnet)
+    api.create_network(
+        name,
+        driver=config["Driver"],
+        options=config["Options"],
+        ipam=config["IPAM"],
+        check_duplicate=True,
+        labels=config["Labels"],
+    )
+
+
+def _check(name: str, network: dict[str, Any]) -> None:
+    options = network.get("Options") or {}
+    fenced = options.get(ICC) == "false"
+    if not fenced or not options.get(BRIDGE_NAME, "").startswith(BRIDGE_PREFIX):
+        raise RuntimeFailure(
+            f"the network {name} on this node was not made for sessions, which could"
+            f" reach each other on it; remove it (docker network rm {name}) or set"
+            " another name with DockerRuntime.network"
+        )
+
+
+def firewall_rules(blocked: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the chain and the words of every rule that fences the bridge."""
+    bridge = ["-i", f"{BRIDGE_PREFIX}-+"]
+    new = ["-m", "conntrack", "--ctstate", "NEW"]
+    yield "INPUT", [*bridge, *new, "-j", "REJECT"]
+    for network in blocked:
+        yield "DOCKER-USER", [*bridge, "-d", network, "-j", "REJECT"]
+
+
+def set_firewall(blocked: Sequence[str]) -> None:
+    """Put the rules in place, each once; raises RuntimeFailure if one cannot be."""
+    iptables = shutil.which("iptables", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if iptables is None:
+        raise RuntimeFailure("there is no iptables on this node")
+    for chain, words in firewall_rules(blocked):
+        if _iptables(iptables, "-C", chain, words) is not None:
+            problem = _iptables(iptables, "-I", chain, words)
+            if problem is not None:
+                raise RuntimeFailure(f"iptables -I {chain}: {problem}")
+
+
+def _iptables(program: str, verb: str, chain: str, words: Sequence[str]) -> str | None:
+    """Run iptables and return its complaint, if it has one."""
+    command = [program, "-w", "5", verb, chain, *words]
+    try:
+        done = subprocess.run(  # noqa: S603 - no word of it is a user's
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=FIREWALL_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stderr.strip() or "refused"
