@@ -26,7 +26,7 @@ from backendai_spawner.clients import shared_client
 from backendai_spawner.connection import ConnectionSettings
 
 LONGEST_NAME: Final = 255  # what the Hub's database takes
-LONGEST_PASSWORD: Final = 256
+LONGEST_PASSWORD: Final = 1024  # the service's own limit
 
 
 class LoginProblemError(web.HTTPError):
@@ -56,8 +56,7 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
 
     def normalize_username(self, username: str) -> str:
         """Return the one spelling of a name: NFKC, without case."""
-        folded = unicodedata.normalize("NFKC", username.strip()).casefold()
-        folded = unicodedata.normalize("NFKC", folded)
+        folded = _fold(username)
         return str(self.username_map.get(folded, folded))
 
     async def authenticate(
@@ -71,11 +70,10 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
             or not 0 < len(password) <= LONGEST_PASSWORD
         ):
             return None
-        name = self.normalize_username(name)
         new_password = _new_password(data)
         try:
             account = await shared_client(self).accounts.verify(
-                name, password, new_password=new_password
+                _fold(name), password, new_password=new_password
             )
         except UnauthenticatedError:
             return None
@@ -111,6 +109,11 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
             HTTPStatus.SERVICE_UNAVAILABLE,
             "Signing in is not possible at the moment. Try again in a little while.",
         )
+
+
+def _fold(name: str) -> str:
+    folded = unicodedata.normalize("NFKC", name).strip().casefold()
+    return unicodedata.normalize("NFKC", folded)
 
 
 def _new_password(data: Mapping[str, str]) -> str | None:

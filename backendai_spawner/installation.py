@@ -72,9 +72,11 @@ def install(c: Config, connection_file: str | Path) -> None:
         _add_named(hub, "services", service)
     for role in ROLES:
         _add_named(hub, "load_roles", dict(role))
-    hub.custom_scopes.update({name: dict(scope) for name, scope in SCOPES.items()})
-    hub.extra_user_scopes.update({SERVICE_ACCESS, USER_SCOPE})
-    hub.template_vars.update({"backendai_prefix": connection.prefix})
+    _settled(hub, "custom_scopes", {}).update(
+        {name: dict(scope) for name, scope in SCOPES.items()}
+    )
+    _settled(hub, "extra_user_scopes", set()).update({SERVICE_ACCESS, USER_SCOPE})
+    _settled(hub, "template_vars", {})["backendai_prefix"] = connection.prefix
     _add_templates(hub)
     for name, value in _UNSET_DEFAULTS.items():
         if name not in hub:
@@ -115,9 +117,8 @@ def _read_token(path: str) -> str:
 
 
 def _add_named(hub: Config, setting: str, entry: dict[str, Any]) -> None:
-    present = hub[setting]
-    known = _items(present)
-    same = [item for item in known if item.get("name") == entry["name"]]
+    present = _settled(hub, setting, [])
+    same = [item for item in present if item.get("name") == entry["name"]]
     if entry in same:
         return
     if same:
@@ -128,19 +129,16 @@ def _add_named(hub: Config, setting: str, entry: dict[str, Any]) -> None:
     present.append(entry)
 
 
-def _items(present: Any) -> list[Any]:
-    if isinstance(present, LazyConfigValue):
-        # What is appended to an unset list is kept apart until the trait is made.
-        pending = present.to_dict()
-        return [*pending.get("prepend", ()), *pending.get("extend", ())]
-    return list(present)
-
-
 def _add_templates(hub: Config) -> None:
     ours = str(Path(__file__).with_name("templates"))
-    present = hub["template_paths"]
+    present = _settled(hub, "template_paths", [])
+    if ours not in present:
+        present.append(ours)  # after the site's; JupyterHub puts its own at the end
+
+
+def _settled(hub: Config, setting: str, default: Any) -> Any:
+    """Return the setting's value, of which nothing is left to be merged later."""
+    present = hub[setting]
     if isinstance(present, LazyConfigValue):
-        if ours not in _items(present):
-            present.prepend([ours])  # before JupyterHub's own
-    elif ours not in present:
-        present.append(ours)  # after the site's, and still before JupyterHub's own
+        present = hub[setting] = present.get_value(default)
+    return present

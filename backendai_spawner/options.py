@@ -18,7 +18,7 @@ import msgspec
 
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.ids import is_id
-from backendai_hub.core.sessions import check_session_name
+from backendai_hub.core.sessions import Session, check_session_name
 from backendai_hub.core.slots import parse_amount, parse_slots
 
 REQUEST_KEY: Final = "request_key"
@@ -64,6 +64,17 @@ def read_options(given: Mapping[str, Any]) -> SpawnOptions:
         project=_text(given, "project"),
         slots=_slots(given),
         shmem=shmem,
+    )
+
+
+def options_of(session: Session) -> SpawnOptions:
+    """Return the choice that would ask for *session* as it is."""
+    return SpawnOptions(
+        image=session.image,
+        name=session.name,
+        project=session.project,
+        slots=dict(session.slots),
+        shmem=session.shmem,
     )
 
 

@@ -29,6 +29,7 @@ from backendai_spawner.options import (
     REQUEST_KEY,
     SpawnOptions,
     options_from_form,
+    options_of,
     read_key,
     read_options,
 )
@@ -167,26 +168,31 @@ class BackendAISpawner(ConnectionSettings, Spawner):
     ) -> None:
         found = await launch.find(stored_key)
         if found is not None:
+            self._session_id = found.session.id
+            self._found_running = found.session.status is SessionStatus.RUNNING
+            self.log.info("%s: attaching to %s", self._log_name, found.session.id)
+        elif stored_key is not None and await launch.is_spent(stored_key):
+            self._remember_key(str(uuid.uuid4()))
+        if found is not None and found.token:
+            # The container is born with this token and knows no other; the Hub drops
+            # the one it made for this start.
+            self.api_token = found.token
             session = found.session
-            self._found_running = session.status is SessionStatus.RUNNING
-            if found.token:
-                # The container was born with this token and knows no other; the Hub
-                # drops the one it made for this start.
-                self.api_token = found.token
-            self.log.info("%s: attaching to session %s", self._log_name, session.id)
         else:
-            if stored_key is not None and await launch.is_spent(stored_key):
-                self._remember_key(str(uuid.uuid4()))
-            request = await self._request(launch, options)
+            # New, or asked for elsewhere and still without what only the Hub can give.
+            if found is not None:
+                options = options_of(found.session)
+            image = options.image or await launch.first_image()
+            request = self._request(options, image)
             session = await launch.request(request, self._key)
-            self.log.info("%s: requested session %s", self._log_name, session.id)
+            self.log.info("%s: requested %s", self._log_name, session.id)
         self._session_id = session.id
         await launch.until_running(session)
         self._last_answer = None
 
-    async def _request(self, launch: Launch, options: SpawnOptions) -> SessionRequest:
+    def _request(self, options: SpawnOptions, image: str) -> SessionRequest:
         return SessionRequest(
-            image=options.image or await launch.first_image(),
+            image=image,
             name=options.name,
             project=options.project,
             slots=dict(options.slots),
