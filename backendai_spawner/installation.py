@@ -26,10 +26,12 @@ SERVICE: Final = "backendai"
 SPAWNER_SERVICE: Final = "backendai-spawner"
 SERVICE_ACCESS: Final = f"access:services!service={SERVICE}"
 USER_SCOPE: Final = "custom:backendai:user"
+ADMIN_SCOPE: Final = "custom:backendai:admin"
 ACT_FOR_SCOPE: Final = "custom:backendai:act-for"
 
 SCOPES: Final[Mapping[str, Mapping[str, Any]]] = {
     USER_SCOPE: {"description": "Use Backend.AI: launch, see and end own sessions."},
+    ADMIN_SCOPE: {"description": "Administer Backend.AI, if it takes you for one."},
     ACT_FOR_SCOPE: {"description": "Speak to Backend.AI for any user (its spawner)."},
 }
 
@@ -75,7 +77,11 @@ def install(c: Config, connection_file: str | Path) -> None:
     _settled(hub, "custom_scopes", {}).update(
         {name: dict(scope) for name, scope in SCOPES.items()}
     )
-    _settled(hub, "extra_user_scopes", set()).update({SERVICE_ACCESS, USER_SCOPE})
+    # Who administers is the service's to say; this scope only marks the credentials
+    # that may: logging in to the console has it, what runs in a notebook has not.
+    _settled(hub, "extra_user_scopes", set()).update(
+        {SERVICE_ACCESS, USER_SCOPE, ADMIN_SCOPE}
+    )
     _settled(hub, "template_vars", {})["backendai_prefix"] = connection.prefix
     _add_templates(hub)
     for name, value in _UNSET_DEFAULTS.items():
@@ -94,7 +100,7 @@ def _services(connection: Connection) -> tuple[dict[str, Any], dict[str, Any]]:
             "api_token": _read_token(connection.service_token_file),
             "oauth_client_id": f"service-{SERVICE}",
             "oauth_no_confirm": True,
-            "oauth_client_allowed_scopes": [SERVICE_ACCESS, USER_SCOPE],
+            "oauth_client_allowed_scopes": [SERVICE_ACCESS, USER_SCOPE, ADMIN_SCOPE],
             "display": True,
         },
         {

@@ -53,10 +53,8 @@ class Launch:
 
     async def find(self, key: str | None) -> SpawnedSession | None:
         """Return our live session: the one attached here, or the one *key* made."""
-        here = self._attachment
-        found = await self.persist(
-            lambda: self._sessions.attached(here.user, here.server)
-        )
+        server = self._attachment.server
+        found = await self.persist(lambda: self._sessions.attached(server))
         if found is None and key is not None:
             found = await self.persist(lambda: self._sessions.spawned(key))
         if found is None or not self._is_ours(found.session):
@@ -151,9 +149,14 @@ class Launch:
                 lambda: self._sessions.events(session_id, after=after, wait=HOLD),
                 may_pass=_may_pass_meanwhile,
             )
-            session = await self.persist(
-                lambda: self._sessions.get(session_id), may_pass=_may_pass_meanwhile
-            )
+            # News carry the session as it is now. Without any, what it waits for may
+            # still have changed.
+            session = events[-1].session if events else None
+            if session is None:
+                session = await self.persist(
+                    lambda: self._sessions.get(session_id),
+                    may_pass=_may_pass_meanwhile,
+                )
         except NotFoundError as error:
             raise SpawnRefusedError(
                 "The session does not exist any more",

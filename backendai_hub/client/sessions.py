@@ -121,9 +121,9 @@ class Sessions:
         """Return the session that idempotency key *key* made, if there is one."""
         return await self._find(f"spawned/{quote(key, safe='')}", None)
 
-    async def attached(self, user: str, server: str) -> SpawnedSession | None:
-        """Return the live session attached to a user's named server, if any."""
-        return await self._find("spawned", {"user": user, "server": server})
+    async def attached(self, server: str) -> SpawnedSession | None:
+        """Return the live session attached to the user's server *server*, if any."""
+        return await self._find("spawned", {"server": server})
 
     async def _find(
         self, path: str, params: dict[str, Any] | None

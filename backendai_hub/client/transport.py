@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 import msgspec
@@ -20,7 +20,7 @@ from backendai_hub.core.errors import HubError, UnauthenticatedError, Unavailabl
 T = TypeVar("T")
 
 ACT_FOR: Final = "X-Backendai-Act-For"
-"""Names the user a trusted service speaks for, percent-encoded UTF-8."""
+"""Names the user a trusted service speaks for, in UTF-8."""
 
 _GRACE: Final = 15.0  # what a long-poll's answer may take beyond its own wait
 _SILENCE: Final = 45.0  # three missed keep-alives of an event stream
@@ -213,7 +213,7 @@ class Transport:
         if token := self._token.text():
             headers["Authorization"] = f"token {token}"
         if act_for is not None:
-            headers[ACT_FOR] = quote(act_for, safe="@+")
+            headers[ACT_FOR] = act_for
         return headers
 
     def _connected(self) -> aiohttp.ClientSession:
