@@ -11,9 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -98,21 +95,3 @@ def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-@contextmanager
-def held_socket(path: Path) -> Iterator[str]:
-    """Yield a name for the socket at *path* that is short and cannot be swapped.
-
-    The folder is the session user's to write: a link put in the socket's place
-    would lead the agent to any other socket of the node. The socket itself is held
-    open here, so what was checked is what is connected to. Names of sockets may
-    also be no longer than 107 bytes, which this is always.
-    """
-    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-            raise FileNotFoundError(f"{path} is not a socket")
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,246 @@
+"""What can be done to one container: start, probe, stop, and write down its end.
+
+Whoever calls sees to it that only one of these runs at a time for a container.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from backendai_agent.activation import (
+    Surroundings,
+    build_activation,
+    write_activation,
+)
+from backendai_agent.apps import Apps
+from backendai_agent.crashpoints import crashpoint
+from backendai_agent.folders import ContainerFolder, container_folder
+from backendai_agent.images import Images
+from backendai_agent.logs import Log
+from backendai_agent.reconcile import End, Phase, Record, Showing
+from backendai_agent.records import Records
+from backendai_agent.relay import Relays
+from backendai_agent.runtimes.base import ContainerPatch, Runtime, RuntimeFailure
+from backendai_hub.api.agents import ContainerSpec, ContainerState, DeviceShare
+
+T = TypeVar("T")
+Attach = Callable[[Sequence[DeviceShare]], Awaitable[ContainerPatch]]
+
+FAILURES = (RuntimeFailure, TimeoutError, OSError)
+"""What a runtime, or the node under it, may answer with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How long things may take, in seconds."""
+
+    resync: float = 10.0
+    call: float = 60.0
+    fetch: float = 1790.0
+    ready: float = 110.0
+    probe_every: float = 0.015
+    stop_margin: float = 60.0
+    retry_longest: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """What the actions work with: the parts of one agent."""
+
+    runtime: Runtime
+    data_dir: Path
+    relays: Relays
+    apps: Apps
+    attach: Attach
+    base: str = "/"
+    starts: int = 4
+    timing: Timing = field(default_factory=Timing)
+    log: Log = field(default_factory=lambda: logging.getLogger(__name__))
+
+
+def read_failure(error: BaseException) -> str:
+    """Put *error* in words for the session's owner."""
+    if isinstance(error, TimeoutError):
+        return "the node did not get it done in time"
+    return str(error) or type(error).__name__
+
+
+class Actions:
+    """Carries out single actions, and shows how far they have come."""
+
+    def __init__(
+        self,
+        node: Node,
+        *,
+        records: Records,
+        images: Images,
+        show: Callable[[str, Showing], None],
+    ) -> None:
+        self._node = node
+        self._runtime = node.runtime
+        self._records = records
+        self._images = images
+        self._show = show
+        self._starting = asyncio.Semaphore(node.starts)
+        self._stop_failures: dict[str, int] = {}
+
+    def _folder(self, container_id: str) -> ContainerFolder:
+        return container_folder(self._node.data_dir, container_id)
+
+    async def start(self, spec: ContainerSpec) -> None:
+        """Start the container, or write down for its owner why it could not be."""
+        crashpoint("agent.ordered")
+        try:
+            await self._make(spec)
+        except FAILURES as error:
+            await self._fail(spec, f"could not start: {read_failure(error)}")
+        except Exception:
+            self._node.log.exception("starting container %s failed", spec.id)
+            await self._fail(spec, "could not start: the node's agent made an error")
+
+    async def _make(self, spec: ContainerSpec) -> None:
+        self._show(spec.id, Showing(ContainerState.PREPARING))
+        folder = self._folder(spec.id)
+        await asyncio.to_thread(folder.make)
+        crashpoint("agent.prepared")
+        await self._fetch(spec)
+        patch = await self._node.attach(spec.shares)
+        async with self._starting:
+            self._show(spec.id, Showing(ContainerState.CREATING))
+            await self._activate(spec, folder, patch)
+            record = Record(session_id=spec.session_id, phase=Phase.STARTING)
+            await self._records.save(spec.id, record)
+            crashpoint("agent.recorded")
+            limit = self._node.timing.call
+            await _see_through(self._runtime.start(spec, patch), limit)
+            crashpoint("agent.started")
+            await self._remember(spec, Phase.STARTED)
+
+    async def _fetch(self, spec: ContainerSpec) -> None:
+        def progress(amount: float | None) -> None:
+            rounded = None if amount is None else round(amount, 2)
+            self._show(spec.id, Showing(ContainerState.PULLING, rounded))
+            crashpoint("agent.pulling")
+
+        async with asyncio.timeout(self._node.timing.fetch):
+            await self._images.ensure(spec.image, progress)
+
+    async def _activate(
+        self, spec: ContainerSpec, folder: ContainerFolder, patch: ContainerPatch
+    ) -> None:
+        await self._node.relays.open(spec.id, folder)
+        inside = getattr(self._runtime, "run_inside", None)
+        around = Surroundings(
+            base=self._node.base,
+            run=str(inside(spec.id)) if inside else Surroundings.run,
+            listen=getattr(self._runtime, "listen", None),
+        )
+        activation = build_activation(spec, patch, around)
+        await asyncio.to_thread(write_activation, folder, activation)
+        crashpoint("agent.activated")
+
+    async def probe(self, spec: ContainerSpec) -> None:
+        """Wait until JupyterLab answers; only then is the container RUNNING."""
+        self._show(spec.id, Showing(ContainerState.CREATING))
+        crashpoint("agent.probing")
+        limit = self._node.timing.ready
+        try:
+            async with asyncio.timeout(limit):
+                await self._answering(spec)
+        except TimeoutError:
+            await self._fail(spec, f"JupyterLab did not answer within {limit:.0f} s")
+            return
+        crashpoint("agent.ready")
+        await self._remember(spec, Phase.READY)
+
+    async def _answering(self, spec: ContainerSpec) -> None:
+        while not await self._node.apps.answers(spec.id, f"{spec.prefix}api"):  # noqa: ASYNC110 - another process is asked, no event here can tell
+            await asyncio.sleep(self._node.timing.probe_every)
+
+    async def stop(self, spec: ContainerSpec, *, keep: bool) -> None:
+        """End the container and remove it; *keep* what its owner may still read.
+
+        Waits a while after a failure, so that the next attempt comes later.
+        """
+        if spec.id not in self._records.past:
+            self._show(spec.id, Showing(ContainerState.RUNNING, reason="stopping"))
+        limit = spec.grace_seconds + self._node.timing.stop_margin
+        try:
+            await _see_through(self._runtime.stop(spec.id, spec.grace_seconds), limit)
+            crashpoint("agent.removed")
+            await self._close_lines(spec)
+            if not keep:
+                await asyncio.to_thread(self._folder(spec.id).remove)
+                self._records.bury(spec.id, spec.session_id)
+        except FAILURES as error:
+            await self._wait_to_retry(spec, read_failure(error))
+        else:
+            self._stop_failures.pop(spec.id, None)
+
+    async def _wait_to_retry(self, spec: ContainerSpec, reason: str) -> None:
+        failures = self._stop_failures.get(spec.id, 0) + 1
+        self._stop_failures[spec.id] = failures
+        self._node.log.error("cannot stop container %s: %s", spec.id, reason)
+        past = self._records.past.get(spec.id)
+        ready = past is None or past.phase is Phase.READY
+        state = ContainerState.RUNNING if ready else ContainerState.CREATING
+        self._show(spec.id, Showing(state, reason=f"stopping fails: {reason}"))
+        longest = self._node.timing.retry_longest
+        await asyncio.sleep(min(2.0 ** (failures - 1), longest))
+
+    async def end(self, end: End) -> None:
+        """Write down that the container ended by itself, and how."""
+        spec = end.spec
+        self._node.log.info("container %s ended: %s", spec.id, end.reason)
+        record = Record(
+            session_id=spec.session_id,
+            phase=Phase.ENDED,
+            began=True,
+            state=end.state,
+            reason=end.reason,
+            exit_code=end.exit_code,
+        )
+        folder = self._folder(spec.id)
+        await asyncio.to_thread(folder.make)
+        await self._records.save(spec.id, record)
+        await asyncio.to_thread(folder.activation.unlink, missing_ok=True)
+        await self._close_lines(spec)
+
+    async def _fail(self, spec: ContainerSpec, reason: str) -> None:
+        await self.end(End(spec, ContainerState.EXITED, reason))
+
+    async def _close_lines(self, spec: ContainerSpec) -> None:
+        await self._node.apps.drop(spec.id)
+        await self._node.relays.drop(spec.id)
+
+    async def _remember(self, spec: ContainerSpec, phase: Phase) -> None:
+        record = Record(session_id=spec.session_id, phase=phase, began=True)
+        folder = self._folder(spec.id)
+        if not folder.path.is_dir():  # adopted: its folder was lost
+            await asyncio.to_thread(folder.make)
+        await self._records.save(spec.id, record)
+
+
+async def _see_through(call: Coroutine[Any, Any, T], limit: float) -> T:
+    """Await a runtime's *call* to its end, even if we are told to give up.
+
+    A call half done goes on in the runtime whether we wait or not; stopping a
+    container while it is still being made would leave it behind.
+    """
+    task = asyncio.ensure_future(call)
+    try:
+        async with asyncio.timeout(limit):
+            return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=limit)
+        raise
+    finally:
+        if not task.done():
+            task.cancel()
+        elif not task.cancelled():
+            task.exception()  # heard, if only by nobody who still waits

@@ -1,0 +1,273 @@
+"""The line to the hub service: follow assignments, send reports, never give up.
+
+Two loops over one keep-alive connection pool. Whatever is lost is said again: a
+report is a full account, an assignment set the full wish. While the hub service is
+away nothing on the node changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+import msgspec
+
+from backendai_agent.certs import HUB_NAME
+from backendai_agent.folders import write_durably
+from backendai_agent.logs import Log
+from backendai_hub.api.agents import AgentReport, AssignmentSet, ReportAnswer
+
+
+class LinkRefusedError(OSError):
+    """The hub service answers, but not as hoped."""
+
+
+LINK_ERRORS = (aiohttp.ClientError, TimeoutError, OSError, msgspec.MsgspecError)
+"""All that can go wrong between two machines, and what is not our protocol."""
+
+INSISTING = 8
+"""After so many older answers in a row (half a minute) we give in."""
+
+
+class Position(msgspec.Struct, frozen=True, order=True):
+    """How new an assignment set is: epochs first, then generations."""
+
+    epoch: int = 0
+    generation: int = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkTiming:
+    """How patient the link is, in seconds."""
+
+    wait: float = 30.0
+    call: float = 10.0
+    longest_pause: float = 5.0
+
+
+def next_pause(failures: int, longest: float, chance: float) -> float:
+    """Return how long to wait after *failures* in a row; *chance* is 0 to 1.
+
+    Half of the pause is chance, so that a thousand nodes that lost the hub at the
+    same moment do not come back at the same moment.
+    """
+    full: float = min(longest, 0.2 * 2.0 ** min(failures, 10))
+    return full * (0.5 + chance / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkSettings:
+    """Where the hub service is, and what survives a restart of the agent.
+
+    ``first_sequence`` has to be larger than any number used before.
+    """
+
+    hub_url: str
+    epoch_file: Path
+    first_sequence: int
+    timing: LinkTiming = field(default_factory=LinkTiming)
+
+
+class Party(Protocol):
+    """The agent behind the link."""
+
+    def take(self, desired: AssignmentSet) -> None:
+        """Take up a newer document."""
+
+    def report(self, sequence: int, epoch: int) -> AgentReport | None:
+        """Make the next report; None while there is nothing to say yet."""
+
+
+class Link:
+    """Speaks with the hub service for one agent."""
+
+    def __init__(
+        self,
+        settings: LinkSettings,
+        party: Party,
+        *,
+        context: ssl.SSLContext,
+        log: Log,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._url = f"{settings.hub_url.rstrip('/')}/agent/v1"
+        self._context = context
+        self._party = party
+        self._epoch_file = settings.epoch_file
+        self._sequence = settings.first_sequence
+        self._timing = settings.timing
+        self._log = log
+        self._chance = chance
+        self._heartbeat = 5.0
+        self._changed = asyncio.Event()
+        self._lost = False
+        self._older = 0
+        self.position = Position(epoch=_read_epoch(settings.epoch_file))
+
+    def say(self) -> None:
+        """Send a report at once: something has changed."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Follow and report until cancelled."""
+        async with (
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    ssl=self._context, keepalive_timeout=60.0
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            ) as session,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(self._follow(session))
+            group.create_task(self._report(session))
+
+    # -- following -----------------------------------------------------------------
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        failures = 0
+        wait = 0.0  # the first answer comes at once, whatever the generation
+        while True:
+            try:
+                document = await self._ask(session, wait)
+            except LINK_ERRORS as error:
+                failures += 1
+                self._note_loss(error)
+                await self._pause(failures)
+                continue
+            if failures:
+                self.say()
+            failures = 0
+            self._note_return()
+            wait = self._timing.wait
+            if await self._consider(document):
+                self._older = 0
+            else:
+                self._older += 1
+                await self._pause(self._older)
+
+    async def _ask(self, session: aiohttp.ClientSession, wait: float) -> AssignmentSet:
+        async with session.get(
+            f"{self._url}/assignments",
+            params={
+                "epoch": str(self.position.epoch),
+                "newer_than": str(self.position.generation),
+                "wait": f"{wait:g}",
+            },
+            server_hostname=HUB_NAME,
+            timeout=aiohttp.ClientTimeout(total=wait + self._timing.call),
+        ) as answer:
+            await _check(answer)
+            return msgspec.json.decode(await answer.read(), type=AssignmentSet)
+
+    async def _consider(self, document: AssignmentSet) -> bool:
+        """Take *document* up unless it is older than what we have.
+
+        One request is open at a time, so answers do not overtake each other. If
+        the hub service insists on an older generation of the same epoch, its
+        database was restored from a backup, and what it says is the truth.
+        """
+        position = Position(document.epoch, document.generation)
+        insists = self._older >= INSISTING and position.epoch == self.position.epoch
+        if position < self.position and not insists:
+            self._log.warning(
+                "ignoring assignments of epoch %s, generation %s: ours are of"
+                " epoch %s, generation %s",
+                document.epoch,
+                document.generation,
+                self.position.epoch,
+                self.position.generation,
+            )
+            self.say()  # the hub learns from our report what we have seen
+            return False
+        self._heartbeat = max(0.05, document.heartbeat_seconds)
+        if position == self.position:
+            return True
+        if position.epoch != self.position.epoch:
+            await asyncio.to_thread(
+                write_durably, self._epoch_file, f"{position.epoch}\n".encode()
+            )
+        self.position = position
+        self._party.take(document)
+        return True
+
+    # -- reporting -----------------------------------------------------------------
+
+    async def _report(self, session: aiohttp.ClientSession) -> None:
+        failures = 0
+        while True:
+            if failures:
+                await self._pause(failures)
+            else:
+                await self._wait_for_change()
+            self._changed.clear()
+            report = self._party.report(self._sequence + 1, self.position.epoch)
+            if report is None:
+                continue
+            self._sequence += 1
+            try:
+                await self._send(session, report)
+            except LINK_ERRORS as error:
+                failures += 1
+                self._note_loss(error)
+            else:
+                failures = 0
+
+    async def _wait_for_change(self) -> None:
+        beat = self._heartbeat * (0.8 + 0.4 * self._chance())
+        try:
+            async with asyncio.timeout(beat):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _send(self, session: aiohttp.ClientSession, report: AgentReport) -> None:
+        async with session.put(
+            f"{self._url}/report",
+            data=msgspec.json.encode(report),
+            headers={"Content-Type": "application/json"},
+            server_hostname=HUB_NAME,
+            timeout=aiohttp.ClientTimeout(total=self._timing.call),
+        ) as answer:
+            await _check(answer)
+            msgspec.json.decode(await answer.read(), type=ReportAnswer)
+
+    # -- patience ------------------------------------------------------------------
+
+    async def _pause(self, failures: int) -> None:
+        await asyncio.sleep(
+            next_pause(failures, self._timing.longest_pause, self._chance())
+        )
+
+    def _note_loss(self, error: BaseException) -> None:
+        if not self._lost:
+            self._lost = True
+            self._log.warning(
+                "the hub service does not answer (%s); sessions keep running",
+                str(error) or type(error).__name__,
+            )
+
+    def _note_return(self) -> None:
+        if self._lost:
+            self._lost = False
+            self._log.info("the hub service answers again")
+
+
+async def _check(answer: aiohttp.ClientResponse) -> None:
+    """Raise what the hub service says against it, in its own words."""
+    if answer.status >= 400:
+        text = (await answer.read())[:2000].decode("utf-8", "replace")
+        raise LinkRefusedError(f"{answer.status}: {text.strip() or answer.reason}")
+
+
+def _read_epoch(path: Path) -> int:
+    try:
+        return int(path.read_text("ascii"))
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,299 @@
+"""A runtime without containers: for tests, demonstrations and large fleets.
+
+It behaves like a real one, as slowly and unreliably as its settings say. What it
+"runs" is kept in one small file per container, so that its containers survive the
+agent like real ones do, even a ``kill -9``. With the same ``seed`` the same things
+go wrong for the same containers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiohttp import WSMsgType, web
+from traitlets import Bool, Float, Int, List, Unicode
+from traitlets.config import Configurable
+
+from backendai_agent.crashpoints import crashpoint
+from backendai_agent.folders import container_folder, write_durably
+from backendai_agent.runtimes.base import (
+    ContainerPatch,
+    Endpoint,
+    Observed,
+    RuntimeFailure,
+)
+from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.core.agents import Isolation
+
+
+class FakeContainer(msgspec.Struct, kw_only=True):
+    """One container that does not exist."""
+
+    id: str
+    session_id: str
+    image: str = ""
+    started_at: float | None = None
+    ended: bool = False
+    exit_code: int | None = None
+    reason: str = ""
+    environ: dict[str, str] = {}
+    lines: list[str] = []
+
+
+class FakeRuntime(Configurable):
+    """Pretends to run containers; every session is a small page."""
+
+    name = "fake"
+
+    data_dir = Unicode(help="Where containers are remembered; empty: agent's folder.")
+    persist = Bool(default_value=True, help="Remember containers across restarts.").tag(
+        config=True
+    )
+    seed = Int(0, help="Chooses which containers fail.").tag(config=True)
+    present = List(
+        Unicode(), default_value=["fake"], help="Environments that need no fetching."
+    ).tag(config=True)
+    missing = List(Unicode(), help="Environments that cannot be fetched.").tag(
+        config=True
+    )
+    fetch_seconds = Float(0.5, min=0, help="How long fetching takes.").tag(config=True)
+    start_seconds = Float(0.1, min=0, help="How long starting takes.").tag(config=True)
+    stop_seconds = Float(0.0, min=0, help="How long stopping takes.").tag(config=True)
+    answer_seconds = Float(
+        0.0, min=0, help="How long after its start a container answers."
+    ).tag(config=True)
+    fail_start = Float(0.0, min=0, max=1, help="Probability that a start fails.").tag(
+        config=True
+    )
+    fail_every = Int(0, min=0, help="Let every nth start fail; 0: none.").tag(
+        config=True
+    )
+    die_after = Float(
+        0.0, min=0, help="Seconds after which containers end; 0: never."
+    ).tag(config=True)
+    die_code = Int(1, help="The exit code containers end with.").tag(config=True)
+    oom = Float(
+        0.0, min=0, max=1, help="Probability that an end is for lack of memory."
+    ).tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._containers: dict[str, FakeContainer] = {}
+        self._listeners: list[asyncio.Queue[str]] = []
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._endings: set[asyncio.Task[None]] = set()
+        self._fetched: set[str] = set()
+        self._starts = 0
+        self._page = web.AppRunner(_make_page(), access_log=None, shutdown_timeout=0.5)
+        self._port = 0
+
+    @property
+    def _folder(self) -> Path:
+        return self._root / "fake-containers"
+
+    @property
+    def _root(self) -> Path:
+        return Path(self.data_dir or getattr(self.parent, "data_dir", "."))
+
+    async def open(self) -> Isolation:
+        """Serve the page and remember what ran before."""
+        await self._page.setup()
+        site = web.TCPSite(self._page, "127.0.0.1", 0)
+        await site.start()
+        self._port = self._page.addresses[0][1]
+        if self.persist:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for path in sorted(self._folder.glob("*.json")):
+                found = msgspec.json.decode(path.read_bytes(), type=FakeContainer)
+                self._containers[found.id] = found
+                self._arm(found)
+        return Isolation(
+            runtime="fake",
+            tier="none",
+            limits="none",
+            network="none",
+            multi_user=True,
+            notes=["Nothing really runs here."],
+        )
+
+    async def close(self) -> None:
+        """Stop serving the page; what "runs" goes on."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        await asyncio.gather(*self._endings, return_exceptions=True)
+        await self._page.cleanup()
+
+    async def images(self) -> list[str]:
+        """List the environments that are here."""
+        return sorted({*self.present, *self._fetched})
+
+    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
+        """Take a while, in ten steps."""
+        for step in range(10):
+            progress(step / 10)
+            await asyncio.sleep(self.fetch_seconds / 10)
+        if image in self.missing:
+            raise RuntimeFailure(f"there is no environment {image}")
+        self._fetched.add(image)
+
+    async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
+        """Start the container unless it is here already."""
+        known = self._containers.get(spec.id)
+        if known is not None and known.started_at is not None:
+            return
+        self._starts += 1
+        dice = random.Random(f"{self.seed}:{spec.id}")  # noqa: S311 - not a secret
+        every = self.fail_every
+        if dice.random() < self.fail_start or (every and self._starts % every == 0):
+            raise RuntimeFailure("the fake runtime was told to fail")
+        fresh = FakeContainer(id=spec.id, session_id=spec.session_id, image=spec.image)
+        await self._save(fresh)
+        crashpoint("agent.created")
+        await asyncio.sleep(self.start_seconds)
+        fresh.started_at = time.time()
+        fresh.environ = dict(patch.environ)
+        fresh.lines = [f"{spec.image} started for {spec.owner or 'nobody'}"]
+        await self._save(fresh)
+        await asyncio.to_thread(self._begin, spec.id)
+        self._arm(fresh)
+        self._tell(spec.id)
+
+    def _begin(self, container_id: str) -> None:
+        """Do what a main program does first: take up its activation."""
+        with (self._root / "fake-starts.log").open("a") as log:
+            log.write(f"{container_id}\n")
+        container_folder(self._root, container_id).activation.unlink(missing_ok=True)
+
+    async def stop(self, container_id: str, grace: float) -> None:
+        """Remove the container."""
+        if container_id not in self._containers:
+            return
+        crashpoint("agent.stopping")
+        await asyncio.sleep(self.stop_seconds)
+        await self._drop(container_id)
+
+    async def lose(self, container_id: str) -> None:
+        """Let the container vanish, as if somebody had removed it."""
+        await self._drop(container_id)
+        self._tell(container_id)
+
+    async def _drop(self, container_id: str) -> None:
+        self._containers.pop(container_id, None)
+        timer = self._timers.pop(container_id, None)
+        if timer is not None:
+            timer.cancel()
+        if self.persist:
+            path = self._folder / f"{container_id}.json"
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    async def list(self) -> list[Observed]:
+        """List the containers; one made but never started is not running."""
+        return [
+            Observed(
+                id=found.id,
+                session_id=found.session_id,
+                running=found.started_at is not None and not found.ended,
+                exit_code=found.exit_code,
+                reason=found.reason if found.ended else "",
+            )
+            for found in self._containers.values()
+        ]
+
+    async def endpoint(self, container_id: str, app: str) -> Endpoint | None:
+        """All running containers answer with the same page."""
+        found = self._containers.get(container_id)
+        if found is None or found.ended or found.started_at is None or app != "lab":
+            return None
+        if time.time() < found.started_at + self.answer_seconds:
+            return None
+        return Endpoint(host="127.0.0.1", port=self._port)
+
+    async def changes(self) -> AsyncIterator[str]:
+        """Yield the id of each container that began, ended or vanished."""
+        queue: asyncio.Queue[str] = asyncio.Queue()
+        self._listeners.append(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._listeners.remove(queue)
+
+    async def logs(self, container_id: str, tail: int) -> str:
+        """Return what the container would have printed."""
+        found = self._containers.get(container_id)
+        if found is None:
+            raise RuntimeFailure(f"there is no container {container_id}")
+        return "".join(f"{line}\n" for line in found.lines[-tail:])
+
+    async def end(self, container_id: str, exit_code: int, reason: str) -> None:
+        """Let the container's main program end."""
+        found = self._containers.get(container_id)
+        if found is None or found.ended:
+            return
+        found.ended, found.exit_code, found.reason = True, exit_code, reason
+        found.lines.append(reason)
+        await self._save(found)
+        self._tell(container_id)
+
+    def _arm(self, container: FakeContainer) -> None:
+        if not self.die_after or container.ended or container.started_at is None:
+            return
+        dice = random.Random(f"{self.seed}:end:{container.id}")  # noqa: S311
+        code, reason = self.die_code, f"exited with code {self.die_code}"
+        if dice.random() < self.oom:
+            code, reason = 137, "out of memory"
+        loop = asyncio.get_running_loop()
+        left = max(0.0, container.started_at + self.die_after - time.time())
+
+        def die() -> None:
+            self._timers.pop(container.id, None)
+            ending = loop.create_task(self.end(container.id, code, reason))
+            self._endings.add(ending)
+            ending.add_done_callback(self._endings.discard)
+
+        self._timers[container.id] = loop.call_later(left, die)
+
+    async def _save(self, container: FakeContainer) -> None:
+        self._containers[container.id] = container
+        if self.persist:
+            path = self._folder / f"{container.id}.json"
+            content = msgspec.json.encode(container)
+            await asyncio.to_thread(write_durably, path, content)
+
+    def _tell(self, container_id: str) -> None:
+        for queue in self._listeners:
+            queue.put_nowait(container_id)
+
+
+def _make_page() -> web.Application:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(
+            protocols=request.headers.get("Sec-WebSocket-Protocol", "")
+            .replace(" ", "")
+            .split(",")
+        )
+        if not socket.can_prepare(request).ok:
+            return web.Response(
+                text=f"<!doctype html><title>fake</title><p>{request.method} works",
+                content_type="text/html",
+            )
+        await socket.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            async for message in socket:
+                if message.type is WSMsgType.TEXT:
+                    await socket.send_str(message.data)
+                elif message.type is WSMsgType.BINARY:
+                    await socket.send_bytes(message.data)
+        return socket
+
+    page = web.Application(client_max_size=1 << 30)
+    page.router.add_route("*", "/{path:.*}", answer)
+    return page
