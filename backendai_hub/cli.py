@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import click
 import msgspec
 from traitlets import TraitError
 
+from backendai_hub import __version__
 from backendai_hub.core.errors import HubError
 from backendai_hub.launcher import report
 from backendai_hub.launcher.commands import Layout
@@ -29,14 +29,6 @@ from backendai_hub.launcher.up import UpRequest, supervise
 STOP_SECONDS = 30.0
 
 
-def product_version() -> str:
-    """Return the installed version."""
-    try:
-        return version("backendai-hub")
-    except PackageNotFoundError:
-        return "(not installed)"
-
-
 data_dir_option = click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -49,7 +41,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one ob
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(product_version(), prog_name="backendai")
+@click.version_option(__version__, prog_name="backendai")
 def main() -> None:
     """Accelerator clusters for teams, with JupyterHub as the front door."""
 
@@ -97,7 +89,7 @@ def up(
         site_config=config_file,
         hub_api_url=hub_api_url,
         wants_token=as_json,
-        version=product_version(),
+        version=__version__,
     )
     show = report.Show(version=request.version, as_json=as_json, foreground=not detach)
     if not detach:

@@ -96,7 +96,8 @@ def router_command(layout: Layout) -> Command:
         ]
     )
     argv = [
-        *_python("backendai_hub.router.app"),
+        *_python("backendai_hub.router"),
+        *_config(layout),
         *public,
         f"--gateway=127.0.0.1:{state.gateway}",
         f"--routes-url={layout.service_url}api/routes",
@@ -105,6 +106,7 @@ def router_command(layout: Layout) -> Command:
         f"--tls-cert={folder.key('router.crt')}",
         f"--tls-key={folder.key('router.key')}",
         f"--lock-file={folder.lock('router')}",
+        f"--state-file={folder.run / 'routes.json'}",
     ]
     token = folder.key("proxy.token").read_text("ascii").strip()
     return Command(

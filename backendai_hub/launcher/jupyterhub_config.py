@@ -42,18 +42,21 @@ c.JupyterHub.upgrade_db = True
 c.JupyterHub.cookie_secret_file = str(folder.key("cookie.secret"))
 
 # The launcher may make short-lived tokens for the administrator, and nothing else.
-c.JupyterHub.services = [
-    *c.JupyterHub.services,
-    {"name": "backendai-launcher", "api_token": read_key("launcher.token")},
-]
-c.JupyterHub.load_roles = [
-    *c.JupyterHub.load_roles,
+c.JupyterHub.services.append(
     {
         "name": "backendai-launcher",
-        "scopes": [f"tokens!user={state.admin}", f"read:users:name!user={state.admin}"],
+        "api_token": read_key("launcher.token"),
+        "display": False,
+    }
+)
+c.JupyterHub.load_roles.append(
+    {
+        "name": "backendai-launcher",
+        "description": "Backend.AI's launcher: make tokens for the administrator.",
         "services": ["backendai-launcher"],
-    },
-]
+        "scopes": [f"tokens!user={state.admin}", f"read:users:name!user={state.admin}"],
+    }
+)
 
 site_config = os.environ.get("BACKENDAI_SITE_CONFIG")
 if site_config:

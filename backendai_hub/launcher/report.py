@@ -117,8 +117,8 @@ def show_attach_lines(connection_file: str) -> None:
     click.echo("  Add this to jupyterhub_config.py and restart JupyterHub:")
     click.echo()
     click.echo("    import backendai_spawner")
-    click.echo("")
     click.echo(f'    backendai_spawner.install(c, "{connection_file}")')
+    click.echo('    c.JupyterHub.spawner_class = "backendai"')
     click.echo()
 
 

@@ -1,0 +1,103 @@
+"""What tests need beyond Python: skipped with a reason here, a failure in CI.
+
+A test says what it needs with a marker (``@pytest.mark.docker``). On somebody's
+own machine a test whose need is not met is skipped; with ``CI=true`` it fails,
+because there everything is provided and its absence means that nothing was tested.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from backendai_hub.launcher import machine
+
+POSTGRES_URL = "BACKENDAI_TEST_POSTGRES_URL"
+SESSION_IMAGE = "BACKENDAI_TEST_SESSION_IMAGE"
+CHROMIUM = "BACKENDAI_TEST_CHROMIUM"
+
+
+def find_chromium() -> str | None:
+    """Return the browser's program, if there is one."""
+    given = os.environ.get(CHROMIUM)
+    return given or shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def _lacks_postgres() -> str:
+    return "" if os.environ.get(POSTGRES_URL) else f"{POSTGRES_URL} is not set"
+
+
+def _lacks_docker() -> str:
+    if machine.docker_info() is None:
+        return "no Docker Engine answers"
+    if not os.environ.get(SESSION_IMAGE):
+        return f"{SESSION_IMAGE} is not set: the session image was not built"
+    return ""
+
+
+def _lacks_bwrap() -> str:
+    said = machine.try_bubblewrap()
+    return "bubblewrap is not installed" if said is None else said
+
+
+def _lacks_browser() -> str:
+    return "" if find_chromium() else "Chromium is not installed"
+
+
+def _lacks_node() -> str:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if not node or not npm:
+        return "node and npm are not installed"
+    said = subprocess.run(
+        [node, "--version"], capture_output=True, text=True, check=False
+    )
+    major, minor = (int(part) for part in said.stdout.strip("v\n").split(".")[:2])
+    good = (major == 20 and minor >= 19) or (major, minor) >= (22, 12)
+    return "" if good else f"node {said.stdout.strip()} is too old"
+
+
+NEEDS: dict[str, Callable[[], str]] = {
+    "postgres": _lacks_postgres,
+    "docker": _lacks_docker,
+    "bwrap": _lacks_bwrap,
+    "browser": _lacks_browser,
+    "node": _lacks_node,
+}
+
+
+@cache
+def find_lack(need: str) -> str:
+    """Say what is missing for *need*; empty when it is met."""
+    return NEEDS[need]()
+
+
+_unmet: Counter[tuple[str, str]] = Counter()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, or fail in CI, before a test whose needs are not met is set up."""
+    for need in NEEDS:
+        if item.get_closest_marker(need) is None:
+            continue
+        lack = find_lack(need)
+        if not lack:
+            continue
+        _unmet[need, lack] += 1
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"needs {need}: {lack}", pytrace=False)
+        pytest.skip(f"needs {need}: {lack}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once what could not be tested here, and why."""
+    if not _unmet:
+        return
+    terminalreporter.section("not tested on this machine")
+    for (need, lack), count in sorted(_unmet.items()):
+        terminalreporter.write_line(f"{need:<10} {count} tests: {lack}")
