@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Select, and_, case, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.errors import NotFoundError, StaleRevisionError
@@ -167,6 +167,24 @@ async def find_live(
         query = query.where(SessionRow.name == name)
     row = (await connection.execute(query)).first()
     return None if row is None else _record(row._mapping)
+
+
+async def list_servers(
+    connection: AsyncConnection, servers: Sequence[str]
+) -> dict[tuple[str, str], bool]:
+    """Tell for each known (user, server) whether a live session is attached."""
+    query = (
+        select(
+            UserRow.name,
+            SessionRow.server,
+            func.max(case((is_live(), 1), else_=0)),
+        )
+        .join(UserRow, UserRow.id == SessionRow.owner_id)
+        .where(SessionRow.server.in_(servers))
+        .group_by(UserRow.name, SessionRow.server)
+    )
+    rows = await connection.execute(query)
+    return {(user, server): bool(live) for user, server, live in rows}
 
 
 async def count_live(connection: AsyncConnection, owner_id: str) -> int:

@@ -179,7 +179,8 @@ def _is_news(record: SessionRecord, seen: ContainerReport) -> bool:
         return False
     if seen.state in _ENDED or _PHASES[seen.state] in TRANSITIONS[record.status]:
         return True
-    return bool(seen.reason) and seen.reason != record.reason
+    same = record.status in STARTING and _PHASES[seen.state] is record.status
+    return same and bool(seen.reason) and seen.reason != record.reason
 
 
 async def _advance(

@@ -1,0 +1,427 @@
+"""The hub service: configuration, wiring, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import ssl
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from tornado import httpserver, netutil, web
+from traitlets import Dict, Float, Integer, List, Set, Unicode, default
+from traitlets.config import Application, Config, catch_config_error
+
+from backendai_hub import __version__
+from backendai_hub.client.jupyterhub import JupyterHubClient
+from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
+from backendai_hub.core.configuration import ConfigurationError, check_keys
+from backendai_hub.core.images import Image
+from backendai_hub.core.slots import parse_slots
+from backendai_hub.db.engine import Database
+from backendai_hub.db.migrate import upgrade
+from backendai_hub.db.signals import Signals
+from backendai_hub.handlers.agents import NoSuchRouteHandler
+from backendai_hub.handlers.base import MOST_BODY, Credentials, Service
+from backendai_hub.handlers.console import (
+    AssetHandler,
+    ConsoleHandler,
+    OAuthCallbackHandler,
+)
+from backendai_hub.handlers.login import HubOAuth, build_login
+from backendai_hub.handlers.routes import AGENTS, API, patterns
+from backendai_hub.operations.accounts import ensure_account, normalise
+from backendai_hub.operations.authority import Authority
+from backendai_hub.operations.bootstrap import offer_images
+from backendai_hub.operations.nodes import accept_token
+from backendai_hub.operations.platform import Platform, Settings, Vault
+from backendai_hub.reconcilers.attachments import AttachmentsReconciler
+from backendai_hub.reconcilers.base import Reconciler
+from backendai_hub.reconcilers.nodes import DeadlinesReconciler, NodesReconciler
+from backendai_hub.reconcilers.scheduler import SchedulerReconciler
+
+MOST_REPORT = 16 << 20
+_FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
+
+_DEFAULT_IMAGES = [
+    {
+        "name": "jupyterlab",
+        "title": "JupyterLab (Python 3)",
+        "references": {
+            "docker": "backendai/jupyterlab:4",
+            "process": "jupyterlab",
+            "fake": "jupyterlab",
+        },
+        "minimum": {"cpu": "0.1", "mem": "512m"},
+        "shmem": "64m",
+    }
+]
+
+
+class HubService(Application):
+    """The control plane: sessions, limits, nodes, and the console."""
+
+    name = "backendai-hub"
+    version = __version__
+    description = "The hub service of Backend.AI, Jupyter-native."
+
+    data_dir = Unicode(help="Where keys and the embedded database live.").tag(
+        config=True
+    )
+    config_file = Unicode(help="The site's backendai_config.py; optional.").tag(
+        config=True
+    )
+    db_url = Unicode(
+        help="""The database: sqlite+aiosqlite:///PATH (the default, in data_dir), or
+        postgresql+psycopg://USER@HOST/NAME."""
+    ).tag(config=True)
+    ip = Unicode("127.0.0.1", help="Where people's requests come in.").tag(config=True)
+    port = Integer(help="The port of people's requests; 0 chooses one.").tag(
+        config=True
+    )
+    agents_ip = Unicode(
+        "127.0.0.1",
+        help="""Where nodes dial in (mutual TLS). Other machines' agents need an
+        address they can reach.""",
+    ).tag(config=True)
+    agents_port = Integer(help="The port nodes dial; 0 chooses one.").tag(config=True)
+    prefix = Unicode(
+        "/services/backendai/", help="The path JupyterHub routes to this service."
+    ).tag(config=True)
+    hub_base = Unicode("/", help="JupyterHub's base_url.").tag(config=True)
+    hub_api_url = Unicode(
+        help="""JupyterHub's API, such as http://127.0.0.1:8081/hub/api. Empty: there is
+        no JupyterHub, and only the spawner's token is accepted."""
+    ).tag(config=True)
+    service_token_file = Unicode(help="This service's JupyterHub token.").tag(
+        config=True
+    )
+    spawner_token_file = Unicode(help="The token JupyterHub's spawner sends.").tag(
+        config=True
+    )
+    router_token_file = Unicode(help="The token the router sends.").tag(config=True)
+    enroll_token_file = Unicode(
+        help="A token that enrols one node, once; made when the platform is set up."
+    ).tag(config=True)
+    first_admin_file = Unicode(
+        help="JSON with the name and argon2 password hash of the first administrator."
+    ).tag(config=True)
+    lock_file = Unicode(help="Held while this process lives; optional.").tag(
+        config=True
+    )
+    superadmins = Set(
+        Unicode(), help="Users who may see and end everything, by JupyterHub's name."
+    ).tag(config=True)
+    images = List(
+        Dict(),
+        _DEFAULT_IMAGES,
+        help="""The environments on offer, in order: name, title, references per
+        runtime, architecture, minimum, shmem.""",
+    ).tag(config=True)
+    quotas = Dict(
+        help="""Limits given to every new scope, such as
+        {"user": {"cpu": "8", "mem": "32g"}}; scopes are domain, project and user."""
+    ).tag(config=True)
+    default_slots = Dict(
+        {"cpu": "1", "mem": "1g"},
+        help="What a session gets of cpu and mem if neither it nor its image says so.",
+    ).tag(config=True)
+    max_live_sessions = Integer(
+        100, help="How many sessions one user may have waiting or running."
+    ).tag(config=True)
+    heartbeat_seconds = Float(5.0, help="How often nodes report, at least.").tag(
+        config=True
+    )
+    suspect_seconds = Float(
+        15.0, help="A node silent for so long gets nothing new."
+    ).tag(config=True)
+    lost_seconds = Float(
+        40.0, help="A node silent for so long is lost; its slots stay held."
+    ).tag(config=True)
+    auth_cache_seconds = Integer(
+        30, help="How long JupyterHub's word about a token is trusted."
+    ).tag(config=True)
+
+    aliases: ClassVar = {
+        "config": "HubService.config_file",
+        "data-dir": "HubService.data_dir",
+    }
+    flags: ClassVar[dict[str, Any]] = {}
+
+    @default("db_url")
+    def _default_db_url(self) -> str:
+        return f"sqlite+aiosqlite:///{self._folder / 'db' / 'backendai.sqlite'}"
+
+    @default("service_token_file")
+    def _default_service_token_file(self) -> str:
+        return self._key_path("service.token")
+
+    @default("spawner_token_file")
+    def _default_spawner_token_file(self) -> str:
+        return self._key_path("spawner.token")
+
+    @default("router_token_file")
+    def _default_router_token_file(self) -> str:
+        return self._key_path("router.token")
+
+    @default("enroll_token_file")
+    def _default_enroll_token_file(self) -> str:
+        return self._key_path("enroll.token")
+
+    @default("first_admin_file")
+    def _default_first_admin_file(self) -> str:
+        return self._key_path("first-admin.json")
+
+    @default("log_level")
+    def _default_log_level(self) -> int:
+        return logging.INFO
+
+    @property
+    def _folder(self) -> Path:
+        if not self.data_dir:
+            raise ConfigurationError(
+                "c.HubService.data_dir: say where keys and the database live"
+            )
+        return Path(self.data_dir)
+
+    def _key_path(self, name: str) -> str:
+        return str(self._folder / "keys" / name)
+
+    @catch_config_error
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the command line and the configuration file; refuse unknown keys."""
+        super().initialize(argv)
+        given = Config(self.cli_config)
+        if self.config_file:
+            self.load_config_file(
+                Path(self.config_file).name, str(Path(self.config_file).parent)
+            )
+        self.update_config(given)
+        others = [name for name in self.config if name != "HubService"]
+        check_keys(self.config, [type(self)], foreign={*_FOREIGN, *others})
+
+    # --- wiring ------------------------------------------------------------------
+
+    def _build_platform(self, signals: Signals) -> Platform:
+        keys = self._folder / "keys"
+        return Platform(
+            database=Database(self.db_url, wake=signals.wake),
+            vault=Vault((keys / "database.key").read_bytes().strip()),
+            authority=Authority(
+                (keys / "ca.key").read_bytes(), (keys / "ca.crt").read_bytes()
+            ),
+            settings=self._build_settings(),
+        )
+
+    def _build_settings(self) -> Settings:
+        floor = parse_slots(self.default_slots)
+        superadmins = set(self.superadmins)
+        first = self._read_first_admin()
+        if first is not None:
+            superadmins.add(normalise(first["name"]))
+        return Settings(
+            hub_base=self.hub_base,
+            default_cpu=floor["cpu"],
+            default_memory=floor["mem"],
+            quotas={k: dict(parse_slots(v).items()) for k, v in self.quotas.items()},
+            superadmins=frozenset(superadmins),
+            max_live_sessions=self.max_live_sessions,
+            heartbeat_seconds=self.heartbeat_seconds,
+            suspect_seconds=self.suspect_seconds,
+            lost_seconds=self.lost_seconds,
+        )
+
+    def _read_first_admin(self) -> dict[str, str] | None:
+        path = Path(self.first_admin_file)
+        if not path.is_file():
+            return None
+        found: dict[str, str] = json.loads(path.read_text("utf-8"))
+        return found
+
+    def _read_enroll_token(self) -> str | None:
+        path = Path(self.enroll_token_file)
+        return _read_token(str(path)) if path.is_file() else None
+
+    def _build_login(self) -> HubOAuth | None:
+        if not self.hub_api_url:
+            return None
+        return build_login(
+            api_url=self.hub_api_url,
+            token=_read_token(self.service_token_file),
+            prefix=self.prefix,
+            hub_base=self.hub_base,
+            cache_seconds=self.auth_cache_seconds,
+        )
+
+    def _build_web(self, service: Service) -> web.Application:
+        assets = {"path": service.assets}
+        routes: list[Any] = [
+            *patterns(API, self.prefix),
+            (f"{self.prefix}api/.*", NoSuchRouteHandler),
+            (f"{self.prefix}agent/.*", NoSuchRouteHandler),
+            (f"{self.prefix}oauth_callback", OAuthCallbackHandler),
+            (f"{self.prefix}static/console/(.*)", AssetHandler, assets),
+            (f"{self.prefix}(.*)", ConsoleHandler),
+        ]
+        return web.Application(
+            routes,
+            default_handler_class=NoSuchRouteHandler,
+            service=service,
+            cookie_secret=service.credentials.router,
+            log_function=_log_request,
+        )
+
+    def _build_agents_context(self) -> ssl.SSLContext:
+        keys = self._folder / "keys"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.load_cert_chain(keys / "hub.crt", keys / "hub.key")
+        context.load_verify_locations(keys / "ca.crt")
+        # Optional, because a node that joins has none yet; every route but joining
+        # demands one.
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+    async def _prepare(self, platform: Platform) -> None:
+        images = [msgspec.convert(dict(i), Image) for i in self.images]
+        await offer_images(platform, images)
+        first = self._read_first_admin()
+        if first is not None and "password_hash" in first:
+            await ensure_account(platform, first["name"], first["password_hash"])
+        token = self._read_enroll_token()
+        if token is not None:
+            await accept_token(platform, token)
+
+    async def serve(self) -> None:
+        """Run until SIGTERM or SIGINT."""
+        signals = Signals()
+        if self.db_url.startswith("sqlite"):
+            (self._folder / "db").mkdir(parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(upgrade, self.db_url)
+        platform = self._build_platform(signals)
+        await self._prepare(platform)
+        service = Service(
+            platform=platform,
+            signals=signals,
+            credentials=Credentials(
+                spawner=_read_token(self.spawner_token_file),
+                router=_read_token(self.router_token_file),
+            ),
+            prefix=self.prefix,
+            hub_auth=self._build_login(),
+            assets=str(Path(__file__).parent / "static" / "console"),
+        )
+        reconcilers: list[Reconciler] = [
+            SchedulerReconciler(platform, signals),
+            NodesReconciler(platform, signals),
+            DeadlinesReconciler(platform, signals),
+        ]
+        if self.hub_api_url:
+            hub = JupyterHubClient(
+                self.hub_api_url, _read_token(self.service_token_file)
+            )
+            reconcilers.append(AttachmentsReconciler(platform, signals, hub))
+        servers = [self._listen_people(service), self._listen_agents(service)]
+        tasks = [asyncio.create_task(r.run(), name=r.name) for r in reconcilers]
+        await self._wait_for_end()
+        service.stopping.append(True)
+        signals.wake("events")
+        for server in servers:
+            server.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for reconciler in reconcilers:
+            await reconciler.close()
+        for server in servers:
+            await server.close_all_connections()
+        await platform.database.close()
+
+    def _listen_people(self, service: Service) -> httpserver.HTTPServer:
+        server = httpserver.HTTPServer(
+            self._build_web(service), xheaders=True, max_body_size=MOST_BODY
+        )
+        sockets = netutil.bind_sockets(self.port, self.ip)
+        server.add_sockets(sockets)
+        self.port = sockets[0].getsockname()[1]
+        self.log.info("people: http://%s:%d%s", self.ip, self.port, self.prefix)
+        return server
+
+    def _listen_agents(self, service: Service) -> httpserver.HTTPServer:
+        application = web.Application(
+            patterns(AGENTS, "/"),
+            default_handler_class=NoSuchRouteHandler,
+            service=service,
+            log_function=_log_request,
+        )
+        server = httpserver.HTTPServer(
+            application,
+            ssl_options=self._build_agents_context(),
+            max_body_size=MOST_REPORT,
+        )
+        sockets = netutil.bind_sockets(self.agents_port, self.agents_ip)
+        server.add_sockets(sockets)
+        self.agents_port = sockets[0].getsockname()[1]
+        self.log.info("nodes: https://%s:%d", self.agents_ip, self.agents_port)
+        return server
+
+    async def _wait_for_end(self) -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ended.set)
+        await ended.wait()
+
+    def start(self) -> None:
+        """Hold the lock and serve."""
+        if self.lock_file:
+            hold_lock(Path(self.lock_file))
+        asyncio.run(self.serve())
+
+
+def _read_token(path: str) -> str:
+    try:
+        return Path(path).read_text("ascii").strip()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path}: {error.strerror}; 'backendai up' makes it, or make one yourself"
+        ) from error
+
+
+def _log_request(handler: web.RequestHandler) -> None:
+    """Log refusals and failures; what went well is in the events."""
+    status = handler.get_status()
+    if status < 400 or status == 404:
+        return
+    request = handler.request
+    logging.getLogger("backendai_hub.access").log(
+        logging.WARNING if status < 500 else logging.ERROR,
+        "%d %s %s (%s) %.0f ms",
+        status,
+        request.method,
+        request.path[:256],
+        request.remote_ip,
+        1000 * request.request_time(),
+    )
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the hub service."""
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname).1s %(name)s: %(message)s",
+    )
+    application = HubService()
+    try:
+        application.initialize(argv)
+        application.start()
+    except (ConfigurationError, AlreadyRunningError) as error:
+        sys.exit(f"backendai-hub: {error}")
+
+
+if __name__ == "__main__":
+    main()

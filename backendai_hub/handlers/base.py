@@ -1,0 +1,317 @@
+"""The one way HTTP comes in: who asks, may they, decode, do, answer.
+
+A handler method is decorated with :func:`operation`, which names the action it is;
+its annotations say what it reads and answers. From these come the access check, the
+decoding, the status code and the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+import functools
+import hmac
+import inspect
+import logging
+import secrets
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+from jupyterhub.services.auth import HubOAuth
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from tornado import web
+
+from backendai_hub.api.problems import CONTENT_TYPE, describe
+from backendai_hub.core.access import Action, Caller, Principal, can
+from backendai_hub.core.errors import (
+    ForbiddenError,
+    HubError,
+    MalformedRequestError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from backendai_hub.core.tenancy import Role, User
+from backendai_hub.db.signals import Signals
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.users import ensure_user
+
+log = logging.getLogger("backendai_hub.handlers")
+
+USER_SCOPE = "custom:backendai:user"
+ADMIN_SCOPE = "custom:backendai:admin"
+ACT_FOR = "X-Backendai-Act-For"
+MOST_BODY = 1 << 20
+
+Method = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """The tokens this process itself checks, without asking JupyterHub."""
+
+    spawner: str
+    router: str
+
+
+@dataclass(frozen=True)
+class Service:
+    """What handlers work with; one per process, in the application's settings."""
+
+    platform: Platform
+    signals: Signals
+    credentials: Credentials
+    prefix: str
+    hub_auth: HubOAuth | None = None
+    assets: str = ""
+    stopping: list[bool] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What :func:`operation` knows of a method, for checks and for OpenAPI."""
+
+    action: Action
+    status: int
+    summary: str
+    body: Any
+    answer: Any
+    query: Any
+    method: str
+
+
+def operation(
+    action: Action, *, status: int = 200, query: Any = None
+) -> Callable[[Method], Callable[..., Awaitable[None]]]:
+    """Make a handler method do *action*: check access, decode, answer as JSON."""
+
+    def decorate(method: Method) -> Callable[..., Awaitable[None]]:
+        hints = typing.get_type_hints(method)
+        documentation = inspect.getdoc(method) or ""
+        described = Operation(
+            action=action,
+            status=status,
+            summary=documentation.split("\n\n")[0].replace("\n", " "),
+            body=hints.get("body"),
+            answer=hints.get("return"),
+            query=query,
+            method=method.__name__,
+        )
+
+        @functools.wraps(method)
+        async def wrapper(self: APIHandler, *path: str) -> None:
+            arguments = [self.decode_body(described.body)] if described.body else []
+            self.set_status(status)
+            answer = await method(self, *path, *arguments)
+            if answer is not None:
+                self.write_json(answer)
+
+        wrapper.operation = described  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate
+
+
+class APIHandler(web.RequestHandler):
+    """A route of the API. Subclasses only decorate methods."""
+
+    path: ClassVar[str] = ""
+    principal: Principal
+    user: User | None = None
+
+    @property
+    def service(self) -> Service:
+        """What this process works with."""
+        service: Service = self.settings["service"]
+        return service
+
+    @property
+    def platform(self) -> Platform:
+        """The control plane."""
+        return self.service.platform
+
+    @property
+    def hub_auth(self) -> HubOAuth | None:
+        """JupyterHub's authenticator; its login helpers look for it here."""
+        return self.service.hub_auth
+
+    def set_default_headers(self) -> None:
+        """Answer nothing that a browser may guess at, keep, or frame."""
+        self.request_id = secrets.token_hex(8)
+        self.set_header("Content-Type", "application/json")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Referrer-Policy", "same-origin")
+        self.set_header("X-Request-Id", self.request_id)
+        self.set_header(
+            "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"
+        )
+        self.clear_header("Server")
+
+    def check_xsrf_cookie(self) -> None:
+        """Leave it to ``prepare``: only cookies need it, and JupyterHub checks it."""
+
+    async def prepare(self) -> None:
+        """Find out who asks, and whether they may; unlisted methods are refused."""
+        method = getattr(self, (self.request.method or "").lower(), None)
+        described: Operation | None = getattr(method, "operation", None)
+        if described is None:
+            return  # tornado answers 405 for what has no method here
+        self.principal = await self.identify()
+        if can(self.principal, described.action):
+            return
+        if self.principal.caller is Caller.ANONYMOUS:
+            raise UnauthenticatedError(
+                "log in, or send a token in the header 'Authorization: token …'"
+            )
+        raise ForbiddenError(
+            f"{self.principal.caller} may not do {described.action} here"
+        )
+
+    async def identify(self) -> Principal:
+        """Tell whose credential this request carries; nobody's is anonymous."""
+        token = self._sent_token()
+        known = self.service.credentials
+        if token is not None and _same(token, known.router):
+            return Principal(caller=Caller.ROUTER, name="router")
+        if token is not None and _same(token, known.spawner):
+            return await self._identify_spawner()
+        model = await self._ask_hub()
+        if model is None:
+            return Principal(caller=Caller.ANONYMOUS)
+        scopes = set(model.get("scopes", ()))
+        if model.get("kind") != "user" or USER_SCOPE not in scopes:
+            raise ForbiddenError(
+                f"this token does not carry the scope {USER_SCOPE}; make one that does"
+            )
+        self.user = await ensure_user(self.platform, model["name"])
+        # Being an administrator is not enough: the credential has to carry it too.
+        # What runs inside a notebook holds a token that does not.
+        admin = self.user.role is Role.SUPERADMIN and ADMIN_SCOPE in scopes
+        return Principal(
+            caller=Caller.SUPERADMIN if admin else Caller.USER,
+            name=self.user.name,
+            id=self.user.id,
+            role=self.user.role if admin else Role.USER,
+        )
+
+    def _sent_token(self) -> str | None:
+        kind, _, token = self.request.headers.get("Authorization", "").partition(" ")
+        return token.strip() if kind.lower() in {"token", "bearer"} and token else None
+
+    async def _identify_spawner(self) -> Principal:
+        name = self.request.headers.get(ACT_FOR)
+        if name is None:
+            return Principal(caller=Caller.SPAWNER, name="spawner")
+        # Header bytes arrive as latin-1; names are sent as UTF-8.
+        name = name.encode("latin-1", "replace").decode("utf-8", "replace")
+        self.user = await ensure_user(self.platform, name)
+        return Principal(caller=Caller.SPAWNER, name=name, id=self.user.id)
+
+    async def _ask_hub(self) -> dict[str, Any] | None:
+        auth = self.service.hub_auth
+        if auth is None:
+            return None
+        try:
+            model: dict[str, Any] | None = await auth.get_user(self, sync=False)
+        except web.HTTPError as error:
+            if error.status_code >= 500:
+                raise UnavailableError(
+                    "JupyterHub does not answer at the moment; try again in a few"
+                    " seconds",
+                    retry_after=3,
+                ) from error
+            raise ForbiddenError(
+                error.log_message or "refused by JupyterHub"
+            ) from error
+        if model is not None and not getattr(self, "_token_authenticated", False):
+            # A cookie came by itself; that the page meant it has to be shown.
+            try:
+                if self.request.method not in {"GET", "HEAD"}:
+                    auth.check_xsrf_cookie(self)
+            except web.HTTPError as error:
+                raise ForbiddenError(
+                    "the header X-XSRFToken is missing or wrong; reload the page"
+                ) from error
+        return model
+
+    def require_user(self) -> User:
+        """Return the user who asks; a spawner has to name one."""
+        if self.user is None:
+            raise MalformedRequestError(f"name the user in the header {ACT_FOR}")
+        return self.user
+
+    def decode_body(self, kind: Any) -> Any:
+        """Read the JSON body strictly; raises :class:`MalformedRequestError`."""
+        content_type = self.request.headers.get("Content-Type", "").split(";")[0]
+        if content_type.strip().lower() != "application/json":
+            raise MalformedRequestError("send the body as 'application/json'")
+        try:
+            return msgspec.json.decode(self.request.body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedRequestError(f"the body cannot be read: {error}") from error
+
+    def decode_query(self, kind: Any) -> Any:
+        """Read the query parameters into *kind*; unknown ones are refused."""
+        given = {k: self.get_query_argument(k) for k in self.request.query_arguments}
+        names = {f.name for f in msgspec.structs.fields(kind)}
+        for name in given:
+            if name not in names:
+                raise MalformedRequestError(
+                    f"{name[:64]!r} is not a parameter here; use"
+                    f" {', '.join(sorted(names))}"
+                )
+        try:
+            return msgspec.convert(given, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise MalformedRequestError(
+                f"a parameter cannot be read: {error}"
+            ) from None
+
+    def write_json(self, answer: Any) -> None:
+        """Send *answer*."""
+        self.set_header("Content-Type", "application/json")
+        self.write(msgspec.json.encode(answer))
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer a refusal as a problem document; the unexpected with an id only."""
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        problem = _as_hub_error(error, status_code)
+        if problem.status >= 500 and not isinstance(error, HubError):
+            log.error("request %s failed", self.request_id, exc_info=error)
+        self.set_status(problem.status)
+        if problem.status == 401:
+            self.set_header("WWW-Authenticate", 'token realm="backendai"')
+        if "retry_after" in problem.fields:
+            self.set_header("Retry-After", str(problem.fields["retry_after"]))
+        self.set_header("Content-Type", CONTENT_TYPE)
+        self.finish(msgspec.json.encode(describe(problem, self.request_id)))
+
+    def log_exception(self, *arguments: Any) -> None:
+        """Leave it to ``write_error``: refusals are answers, not log lines."""
+
+
+def _same(one: str, other: str) -> bool:
+    return bool(other) and hmac.compare_digest(one.encode(), other.encode())
+
+
+class _PlainError(HubError):
+    code = "http"
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status  # type: ignore[misc]
+
+
+def _as_hub_error(error: BaseException | None, status: int) -> HubError:
+    if isinstance(error, HubError):
+        return error
+    if isinstance(error, (DBAPIError, PoolTimeoutError, ConnectionError)):
+        return UnavailableError(
+            "the database does not answer at the moment; try again in a few seconds",
+            retry_after=3,
+        )
+    if isinstance(error, web.HTTPError) and error.status_code < 500:
+        return _PlainError(error.log_message or error.reason or "refused", status)
+    return HubError("something unexpected went wrong; tell an administrator the id")

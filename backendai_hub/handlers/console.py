@@ -1,0 +1,103 @@
+"""The console's pages and files: pre-compressed, with a strict policy."""
+
+from __future__ import annotations
+
+import html
+import mimetypes
+import secrets
+from pathlib import Path
+from typing import Any
+
+from jupyterhub.services.auth import HubOAuthCallbackHandler
+from tornado import web
+
+from backendai_hub.core.access import Action
+from backendai_hub.core.errors import NotFoundError
+from backendai_hub.handlers.base import APIHandler, operation
+
+_ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
+
+
+class ConsoleHandler(APIHandler):
+    """The console: one page for all its routes; people who are not logged in are
+    sent to JupyterHub."""
+
+    path = "{page}"
+
+    async def prepare(self) -> None:
+        """Send people without a login to JupyterHub."""
+        principal = await self.identify()
+        if principal.id:
+            self.principal = principal
+            return
+        auth = self.service.hub_auth
+        if auth is None:
+            raise NotFoundError("this service runs without a JupyterHub")
+        state = auth.set_state_cookie(self, next_url=self.request.uri)
+        self.redirect(f"{auth.login_url}&state={state}")
+
+    @operation(Action.OPEN_CONSOLE)
+    async def get(self, page: str = "") -> None:
+        """Send the console's page."""
+        del page
+        index = Path(self.service.assets) / "index.html"
+        if not index.is_file():
+            raise NotFoundError("the console is not built into this installation")
+        nonce = secrets.token_urlsafe(16)
+        hub_base = self.platform.settings.hub_base
+        text = index.read_text("utf-8")
+        for placeholder, value in (
+            ("__CSP_NONCE__", nonce),
+            ("__PREFIX__", self.service.prefix),
+            ("__HUB_BASE__", f"{hub_base}hub/"),
+        ):
+            text = text.replace(placeholder, html.escape(value))
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.set_header(
+            "Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self'"
+            f" data:; font-src 'self'; style-src 'self' 'nonce-{nonce}';"
+            " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        )
+        self.finish(text)
+
+
+class AssetHandler(web.StaticFileHandler):
+    """Built files. Names carry a hash, but for the entry points."""
+
+    def set_extra_headers(self, path: str) -> None:
+        """Let hashed names be kept for ever, others be asked for again."""
+        hashed = "-" in Path(path).stem and "assets/" in path
+        self.set_header(
+            "Cache-Control",
+            "public, max-age=31536000, immutable" if hashed else "no-cache",
+        )
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Vary", "Accept-Encoding")
+        self.clear_header("Server")
+
+    async def get(self, path: str, include_body: bool = True) -> None:  # noqa: FBT001, FBT002 - tornado's signature
+        """Send the smallest stored form the browser takes."""
+        accepted = self.request.headers.get("Accept-Encoding", "")
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        self._kind = "text/javascript" if path.endswith(".js") else kind
+        for name, suffix in _ENCODINGS:
+            stored = Path(self.root) / f"{path}{suffix}"
+            if name in accepted and ".." not in path and stored.is_file():
+                self.set_header("Content-Encoding", name)
+                path = f"{path}{suffix}"
+                break
+        await super().get(path, include_body)
+
+    def get_content_type(self) -> str:
+        """Name the type of the file itself, not of its compressed form."""
+        return self._kind
+
+
+class OAuthCallbackHandler(HubOAuthCallbackHandler):
+    """Where JupyterHub sends people back to."""
+
+    @property
+    def hub_auth(self) -> Any:
+        """JupyterHub's authenticator of this service."""
+        return self.settings["service"].hub_auth

@@ -1,0 +1,67 @@
+"""Every route, in two listeners: people and programs; nodes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from backendai_hub.handlers.accounts import VerifyHandler
+from backendai_hub.handlers.agents import (
+    AssignmentsHandler,
+    EnrollHandler,
+    RenewHandler,
+    ReportHandler,
+    RoutesHandler,
+)
+from backendai_hub.handlers.base import APIHandler
+from backendai_hub.handlers.sessions import (
+    AgentsHandler,
+    MeHandler,
+    ResourcesHandler,
+    SessionEventsHandler,
+    SessionHandler,
+    SessionsHandler,
+    SpawnedByKeyHandler,
+    SpawnedHandler,
+    TerminateHandler,
+    VersionHandler,
+)
+from backendai_hub.handlers.spec import SpecHandler
+from backendai_hub.handlers.streams import EventsHandler
+
+API: tuple[type[APIHandler], ...] = (
+    VersionHandler,
+    MeHandler,
+    ResourcesHandler,
+    SessionsHandler,
+    SessionHandler,
+    TerminateHandler,
+    SessionEventsHandler,
+    EventsHandler,
+    SpawnedHandler,
+    SpawnedByKeyHandler,
+    AgentsHandler,
+    VerifyHandler,
+    RoutesHandler,
+    SpecHandler,
+)
+
+AGENTS: tuple[type[APIHandler], ...] = (
+    EnrollHandler,
+    RenewHandler,
+    AssignmentsHandler,
+    ReportHandler,
+)
+
+
+def patterns(
+    handlers: tuple[type[APIHandler], ...], prefix: str
+) -> list[tuple[str, Any]]:
+    """Build tornado's patterns; ``{name}`` is one path segment."""
+    return [
+        (
+            re.escape(prefix) + re.sub(r"\{[a-z_]+\}", "([^/]{1,200})", handler.path),
+            handler,
+        )
+        for handler in handlers
+    ]

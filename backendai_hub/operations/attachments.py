@@ -1,0 +1,79 @@
+"""Sessions and JupyterHub's named servers: which ones have lost each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from backendai_hub.core.sessions import TERMINAL, SessionStatus
+from backendai_hub.core.slots import ResourceSlots, format_amount
+from backendai_hub.db import sessions
+from backendai_hub.operations.lifecycle import move
+from backendai_hub.operations.platform import Platform
+
+YOUNG = timedelta(seconds=10)
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """A session and the Hub server it belongs to."""
+
+    session_id: str
+    user: str
+    server: str
+    options: dict[str, Any]
+    ready: bool
+    young: bool
+
+
+async def list_attached(platform: Platform) -> list[Attached]:
+    """List the live sessions that belong to a Hub server."""
+    now = platform.database.clock()
+    live = [s for s in SessionStatus if s not in TERMINAL | {SessionStatus.TERMINATING}]
+    async with platform.database.read() as connection:
+        records = await sessions.list_records(connection, live)
+        owners = await sessions.get_records(connection, [r.id for r in records])
+    return [
+        Attached(
+            session_id=r.id,
+            user=owners[r.id][1],
+            server=r.server,
+            options={
+                "image": r.image,
+                "name": r.name,
+                "slots": ResourceSlots(r.slots).to_text(),
+                "shmem": format_amount("mem", r.shmem),
+                "session_key": r.idempotency_key,
+            },
+            ready=r.ready,
+            young=now - r.created_at < YOUNG,
+        )
+        for r in records
+        if r.server is not None
+    ]
+
+
+async def list_ended_servers(
+    platform: Platform, servers: Collection[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Of these (user, server) pairs, list those whose session has ended."""
+    if not servers:
+        return []
+    async with platform.database.read() as connection:
+        known = await sessions.list_servers(connection, sorted({s for _, s in servers}))
+    return [pair for pair in servers if known.get(pair) is False]
+
+
+async def refuse_attachment(platform: Platform, session_id: str, words: str) -> None:
+    """End a session that JupyterHub will not attach, with JupyterHub's words."""
+    async with platform.database.transaction() as tx:
+        record = await sessions.get_record(tx.connection, session_id, lock=True)
+        if record.status is SessionStatus.PENDING and not record.ready:
+            await move(
+                tx,
+                record,
+                SessionStatus.ERROR,
+                f"JupyterHub refused to start its server: {words}",
+            )

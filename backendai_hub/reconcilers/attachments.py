@@ -1,0 +1,97 @@
+"""Keeps sessions and JupyterHub's named servers together, both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from backendai_hub.client.jupyterhub import (
+    JupyterHubClient,
+    JupyterHubError,
+    JupyterHubUnreachableError,
+)
+from backendai_hub.db.signals import Signals
+from backendai_hub.operations.attachments import (
+    Attached,
+    list_attached,
+    list_ended_servers,
+    refuse_attachment,
+)
+from backendai_hub.operations.platform import Platform
+from backendai_hub.reconcilers.base import Reconciler
+
+log = logging.getLogger("backendai_hub.reconcilers.attachments")
+
+
+class AttachmentsReconciler(Reconciler):
+    """Starts Hub servers for sessions that lack one, ends those without a session.
+
+    JupyterHub forgets what was starting when it is killed, and a session asked for
+    by API has no server yet. A server that still starts is left to its spawner.
+    """
+
+    name = "attachments"
+    resync_seconds = 5.0
+    settle_seconds = 0.1
+
+    def __init__(
+        self, platform: Platform, signals: Signals, hub: JupyterHubClient
+    ) -> None:
+        super().__init__(platform, signals)
+        self._hub = hub
+        self._missing: set[str] = set()
+        self._starting: dict[str, asyncio.Task[None]] = {}
+
+    async def close(self) -> None:
+        """Stop asking."""
+        for task in self._starting.values():
+            task.cancel()
+        await asyncio.gather(*self._starting.values(), return_exceptions=True)
+        await self._hub.close()
+
+    async def reconcile(self) -> int:
+        """Run one pass; a Hub that does not answer is asked again later."""
+        wanted = await list_attached(self.platform)
+        try:
+            active = {(s.user, s.name): s async for s in self._hub.list_active()}
+        except JupyterHubUnreachableError as error:
+            log.info("JupyterHub does not answer: %s", error)
+            return 0
+        missing = [a for a in wanted if (a.user, a.server) not in active]
+        # A spawn that is just being asked for shows up a moment later: only what is
+        # missing twice in a row has really lost its server.
+        again = [
+            a
+            for a in missing
+            if not a.ready or (a.session_id in self._missing and not a.young)
+        ]
+        self._missing = {a.session_id for a in missing}
+        for attached in again:
+            self._start(attached)
+        ready = {pair for pair, server in active.items() if server.ready}
+        ended = await list_ended_servers(self.platform, ready)
+        for user, server in ended:
+            log.info("the session of %s/%s has ended: detaching it", user, server)
+            await self._hub.stop_server(user, server)
+        return len(again) + len(ended)
+
+    def _start(self, attached: Attached) -> None:
+        """Ask in the background: JupyterHub answers only after a while."""
+        if attached.session_id in self._starting:
+            return
+        task = asyncio.create_task(self._ask(attached))
+        self._starting[attached.session_id] = task
+        task.add_done_callback(lambda _: self._starting.pop(attached.session_id, None))
+
+    async def _ask(self, attached: Attached) -> None:
+        log.info("attaching session %s to %s", attached.session_id, attached.server)
+        try:
+            await self._hub.start_server(
+                attached.user, attached.server, attached.options
+            )
+        except JupyterHubUnreachableError as error:
+            log.info("JupyterHub does not answer: %s", error)
+        except JupyterHubError as error:
+            log.warning("JupyterHub refused %s: %s", attached.session_id, error)
+            if not attached.ready and error.status != 429:
+                await refuse_attachment(self.platform, attached.session_id, str(error))
