@@ -1,0 +1,99 @@
+"""The launch form works with and without scripts."""
+
+import json
+from html.parser import HTMLParser
+
+from backendai_hub.api.sessions import ImageChoice, Resources, SlotRoom
+from backendai_spawner.form import render_form, render_outage
+
+PREFIX = "/services/backendai/"
+
+
+class Page(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.elements = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def find(self, tag, **wanted):
+        return [
+            attributes
+            for name, attributes in self.elements
+            if name == tag and wanted.items() <= attributes.items()
+        ]
+
+
+def make_resources(*images):
+    return Resources(
+        images=list(images),
+        room=[
+            SlotRoom(slot="mem", total="64g", free="32g", largest="16g"),
+            SlotRoom(slot="cuda.device", total="8", free="3", largest="2"),
+        ],
+        nodes=2,
+        project="default",
+    )
+
+
+NASTY = ImageChoice(
+    name='"><script>alert(1)</script>',
+    title="<b>Torch</b> & 'friends'",
+    minimum={"cpu": "1"},
+    installed=True,
+)
+
+
+def test_the_launcher_finds_its_place_its_data_and_its_bundle():
+    resources = make_resources(NASTY)
+    page = Page(render_form(resources, prefix=PREFIX, chosen={"image": "a"}))
+
+    place = page.find("div", id="backendai-spawn")[0]
+    assert json.loads(place["data-resources"])["nodes"] == 2
+    assert json.loads(place["data-options"]) == {"image": "a"}
+    assert place["data-service"] == PREFIX
+    assert page.find("input", type="hidden", name="spec", value="")
+    sources = [script["src"] for script in page.find("script")]
+    assert sources == ["/services/backendai/static/console/spawn.js"]
+
+
+def test_without_scripts_there_is_a_field_for_everything():
+    page = Page(render_form(make_resources(NASTY), prefix=PREFIX, chosen={}))
+
+    assert page.find("select", name="image")
+    names = {field.get("name") for field in page.find("input")}
+    assert {"cpu", "mem", "slot:cuda.device", "name"} <= names
+    labels = {label["for"] for label in page.find("label")}
+    ids = {
+        a["id"] for tag, a in page.elements if tag in {"input", "select"} if a.get("id")
+    }
+    assert labels == ids
+
+
+def test_names_cannot_break_out_of_the_page():
+    chosen = {"name": '"><img src=x onerror=alert(1)>', "slots": {"cpu": '"x'}}
+    page = Page(render_form(make_resources(NASTY), prefix=PREFIX, chosen=chosen))
+
+    assert not page.find("img")
+    assert len(page.find("script")) == 1
+    assert page.find("option", value=NASTY.name)
+    assert page.find("input", name="name", value=chosen["name"])
+
+
+def test_the_last_choice_is_chosen_again():
+    other = ImageChoice(name="r", title="R", minimum={}, installed=False)
+    chosen = {"image": "r", "slots": {"mem": "8g"}}
+
+    page = Page(render_form(make_resources(NASTY, other), prefix=PREFIX, chosen=chosen))
+
+    assert [o["value"] for o in page.find("option") if "selected" in o] == ["r"]
+    assert page.find("input", name="mem", value="8g")
+
+
+def test_an_outage_is_said_in_the_forms_place():
+    html = render_outage("<refused>", prefix=PREFIX)
+
+    assert "does not answer" in html
+    assert "<refused>" not in html

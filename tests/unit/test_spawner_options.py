@@ -1,0 +1,102 @@
+"""What users choose, from the form and from the API, means the same."""
+
+import json
+
+import pytest
+
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_spawner.options import (
+    REQUEST_KEY,
+    SpawnOptions,
+    options_from_form,
+    read_key,
+    read_options,
+)
+
+KEY = "0190a5b4-0000-7000-8000-000000000001"
+
+
+def test_choosing_nothing_leaves_everything_to_the_service():
+    assert read_options({}) == SpawnOptions()
+
+
+def test_numbers_and_text_are_both_amounts():
+    options = read_options({"image": "python", "slots": {"cpu": 2, "mem": "4g"}})
+
+    assert options == SpawnOptions(image="python", slots={"cpu": "2", "mem": "4g"})
+
+
+def test_cpu_and_mem_may_stand_alone():
+    assert read_options({"cpu": 1, "mem": "1g"}).slots == {"cpu": "1", "mem": "1g"}
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"gpu": 1}, "gpu"),
+        ({"image": ["a"]}, "image"),
+        ({"image": "x" * 300}, "image"),
+        ({"image": "a\nb"}, "image"),
+        ({"name": "../etc"}, "name"),
+        ({"slots": [1]}, "slots"),
+        ({"slots": {"cpu": "-1"}}, "cpu"),
+        ({"slots": {"cpu": [1]}}, "cpu"),
+        ({"slots": {"cpu": True}}, "cpu"),
+        ({"slots": {"mem": "lots"}}, "mem"),
+        ({"cpu": {"a": 1}}, "cpu"),
+        ({"shmem": "much"}, "shmem"),
+        ({"spec": "{}"}, "spec"),
+    ],
+)
+def test_the_refusal_begins_with_the_field(given, field):
+    with pytest.raises(InvalidRequestError, match=f"^{field}"):
+        read_options(given)
+
+
+def test_the_launchers_json_wins_over_the_plain_fields():
+    spec = {"image": "torch", "slots": {"cuda.device": "1"}, "name": None}
+
+    chosen = options_from_form({"spec": [json.dumps(spec)], "image": ["python"]})
+
+    assert chosen == {"image": "torch", "slots": {"cuda.device": "1"}}
+
+
+def test_without_scripts_the_plain_fields_count():
+    form = {
+        "spec": [""],
+        "_xsrf": ["token"],
+        "image": ["python"],
+        "name": [" train-1 "],
+        "cpu": ["2"],
+        "mem": [""],
+        "slot:cuda.device": ["1"],
+    }
+
+    assert options_from_form(form) == {
+        "image": "python",
+        "name": "train-1",
+        "slots": {"cpu": "2", "cuda.device": "1"},
+    }
+
+
+@pytest.mark.parametrize("spec", ["[1]", "{", '"x"', "{" + " " * 20_000 + "}"])
+def test_a_broken_spec_is_refused(spec):
+    with pytest.raises(InvalidRequestError, match=r"^spec"):
+        options_from_form({"spec": [spec]})
+
+
+def test_uploaded_files_are_refused():
+    with pytest.raises(InvalidRequestError, match=r"^name"):
+        options_from_form({"name": [{"body": b"x"}]})
+
+
+@pytest.mark.parametrize("key", [None, "", "../x", 7, KEY.upper()])
+def test_only_keys_we_could_have_made_are_taken(key):
+    assert read_key({REQUEST_KEY: key}) is None
+
+
+def test_our_own_key_is_no_unknown_option():
+    given = {REQUEST_KEY: KEY}
+
+    assert read_options(given) == SpawnOptions()
+    assert read_key(given) == KEY
