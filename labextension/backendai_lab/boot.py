@@ -21,12 +21,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from backendai_lab.lean import import_single_user
+from backendai_lab.lean import import_lean
 
 POLL_SECONDS: Final = 0.01
 ACTIVATION: Final = "activation.json"
@@ -37,17 +36,22 @@ OPTIONS: Final = (
     "--ServerApp.jpserver_extensions=notebook_shim=False",
     "--ServerApp.allow_root=True",
     "--ServerApp.open_browser=False",
+    # Without it, an HTTP client for PyPI need not be imported and set up; what would
+    # be installed with it would be lost with the container anyway.
+    "--LabApp.extension_manager=readonly",
     "--LabApp.news_url=None",
     "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
 )
 
 
+SERVER: Final = "jupyterhub.singleuser.extension"
 NEEDED: Final = (
+    SERVER,
     "backendai_lab.handlers",
     "jupyter_server_terminals.app",
     "jupyterlab.labapp",
 )
-"""What a session imports beside JupyterHub's extension, in no special order."""
+"""What a session imports, as far as it can be known before its activation."""
 
 
 class BootError(Exception):
@@ -121,10 +125,10 @@ def import_server() -> Any:
     # jsonschema would compile thirty grammars for formats no Jupyter schema uses;
     # that takes longer than all the rest of the boot. It does without quietly.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-    application = import_single_user()
-    for name in NEEDED:
-        import_module(name)
-    return application
+    import_lean(NEEDED)
+    handlers = sys.modules["jupyter_server.serverapp"].JUPYTER_SERVICE_HANDLERS
+    import_lean([name for names in handlers.values() for name in names or ()])
+    return sys.modules[SERVER].JupyterHubSingleUser
 
 
 async def trust_hub_version(server: Any) -> None:

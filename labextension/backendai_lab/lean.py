@@ -1,26 +1,26 @@
-"""Import JupyterHub's single-user server without the Hub's database code.
+"""Import a session's server without what it can never use.
 
 ``jupyterhub.singleuser`` shares modules with the Hub, and through them loads
 SQLAlchemy, Alembic and every Hub page handler: about a third of a session's start,
-for code that a session can never reach because it has no database. While those
-shared modules are imported, small *stand-ins* take the place of the unreachable
-ones; afterwards they are removed again, so that anybody who really needs SQLAlchemy
-in the same process gets the real one.
+for code that a session can never reach because it has no database. JupyterLab loads
+two HTTP clients for listings and an extension manager that a session does not turn
+on. While the shared modules are imported, small *stand-ins* take the place of the
+unreachable ones; afterwards they are removed again, so that anybody who really needs
+SQLAlchemy in the same process gets the real one.
 
-This is an economy, never a condition: if a release of JupyterHub needs more of a
-stand-in than it has, everything is imported the ordinary way.
+This is an economy, never a condition: if a release of JupyterHub or JupyterLab needs
+more of a stand-in than it has, everything is imported the ordinary way.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import ModuleType
 from typing import Any, Final
-
-SERVER: Final = "jupyterhub.singleuser.extension"
 
 
 class DatabaseError(Exception):
@@ -35,6 +35,12 @@ def ignore_request(handler: Any) -> None:
     """Stand in for the Hub's request metrics; Jupyter Server keeps its own."""
 
 
+def make_pypi_manager(*given: Any, **named: Any) -> Any:
+    """Stand in for JupyterLab's extension manager until a site turns it on."""
+    module = import_module("jupyterlab.extensions.pypi")
+    return module.PyPIExtensionManager(*given, **named)
+
+
 STAND_INS: Final[dict[str, dict[str, Any]]] = {
     "sqlalchemy": {"__path__": []},
     "sqlalchemy.exc": {"SQLAlchemyError": DatabaseError},
@@ -43,7 +49,22 @@ STAND_INS: Final[dict[str, dict[str, Any]]] = {
     "jupyterhub.handlers": {"__path__": []},
     "jupyterhub.handlers.pages": {"HealthCheckHandler": HealthPage},
     "jupyterhub.metrics": {"prometheus_log_method": ignore_request},
+    "jupyterlab.extensions.pypi": {"PyPIExtensionManager": make_pypi_manager},
 }
+
+LATER: Final = ("requests",)
+"""Modules that are imported for rare occasions, and loaded when one comes."""
+
+
+def import_later(name: str) -> None:
+    """Let *name* be imported now and loaded when something of it is first used."""
+    spec = find_spec(name) if name not in sys.modules else None
+    if spec is None or spec.loader is None:
+        return
+    spec.loader = LazyLoader(spec.loader)
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
 
 
 @contextmanager
@@ -63,15 +84,18 @@ def stand_ins() -> Iterator[None]:
             del sys.modules[name]
 
 
-def import_single_user() -> Any:
-    """Import JupyterHub's server extension and return its application class."""
+def import_lean(names: Iterable[str]) -> None:
+    """Import the modules *names*, with stand-ins where that goes well."""
     before = set(sys.modules)
     try:
+        for name in LATER:
+            import_later(name)
         with stand_ins():
-            module = import_module(SERVER)
+            for name in names:
+                import_module(name)
     except (ImportError, AttributeError):
         for name in set(sys.modules) - before:
-            if name.partition(".")[0] == "jupyterhub":
+            if name.partition(".")[0] in {"jupyterhub", "jupyterlab", *LATER}:
                 del sys.modules[name]
-        module = import_module(SERVER)
-    return module.JupyterHubSingleUser
+        for name in names:
+            import_module(name)
