@@ -5,24 +5,25 @@
     {"image": "python", "name": "train-1", "project": "vision",
      "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g"}
 
-All of it is optional. ``request_key`` is ours: it names the request, so that a
-repeated start finds the session an earlier one made.
+All of it is optional. ``session_key`` is ours: the idempotency key of the request, by
+which a repeated start finds the session an earlier one made.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from backendai_hub.core.errors import InvalidRequestError
-from backendai_hub.core.ids import is_id
 from backendai_hub.core.sessions import Session, check_session_name
 from backendai_hub.core.slots import parse_amount, parse_slots
 
-REQUEST_KEY: Final = "request_key"
+SESSION_KEY: Final = "session_key"
 
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _SLOT_PREFIX: Final = "slot:"
 _SHORTHANDS: Final = ("cpu", "mem")
 _FIELDS: Final = ("image", "name", "project", "slots", "shmem")
@@ -46,7 +47,7 @@ def read_options(given: Mapping[str, Any]) -> SpawnOptions:
     Raises :class:`InvalidRequestError` whose message begins with the name of the
     field that is wrong.
     """
-    known = {*_FIELDS, *_SHORTHANDS, REQUEST_KEY}
+    known = {*_FIELDS, *_SHORTHANDS, SESSION_KEY}
     unknown = sorted(str(field)[:64] for field in given if field not in known)
     if unknown:
         raise InvalidRequestError(
@@ -79,9 +80,9 @@ def options_of(session: Session) -> SpawnOptions:
 
 
 def read_key(given: Mapping[str, Any]) -> str | None:
-    """Return the request key in *given*, if it is one we could have made."""
-    key = given.get(REQUEST_KEY)
-    return key if isinstance(key, str) and is_id(key) else None
+    """Return the session key in *given*, if it is one the service could take."""
+    key = given.get(SESSION_KEY)
+    return key if isinstance(key, str) and _KEY.fullmatch(key) else None
 
 
 def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from backendai_spawner.connection import ConnectionSettings
 from backendai_spawner.form import render_form, render_outage
 from backendai_spawner.launch import Launch
 from backendai_spawner.options import (
-    REQUEST_KEY,
+    SESSION_KEY,
     SpawnOptions,
     options_from_form,
     options_of,
@@ -180,11 +180,12 @@ class BackendAISpawner(ConnectionSettings, Spawner):
             session = found.session
         else:
             # New, or asked for elsewhere and still without what only the Hub can give.
+            key = self._key
             if found is not None:
-                options = options_of(found.session)
+                # Not by its own key: what is asked for may be spelt differently now.
+                key, options = str(uuid.uuid4()), options_of(found.session)
             image = options.image or await launch.first_image()
-            request = self._request(options, image)
-            session = await launch.request(request, self._key)
+            session = await launch.request(self._request(options, image), key)
             self.log.info("%s: requested %s", self._log_name, session.id)
         self._session_id = session.id
         await launch.until_running(session)
@@ -204,7 +205,7 @@ class BackendAISpawner(ConnectionSettings, Spawner):
 
     def _remember_key(self, key: str) -> None:
         self._key = key
-        options = {**self.orm_spawner.user_options, REQUEST_KEY: key}
+        options = {**self.orm_spawner.user_options, SESSION_KEY: key}
         self.user_options = self.orm_spawner.user_options = options
 
     # -- poll, stop ----------------------------------------------------------
@@ -296,7 +297,7 @@ class BackendAISpawner(ConnectionSettings, Spawner):
             self.log.warning("No launch form for %s: %s", self._log_name, error.message)
             return render_outage(error.message, prefix=self.service_prefix)
         chosen = dict(self.orm_spawner.user_options or {}) if self.orm_spawner else {}
-        chosen.pop(REQUEST_KEY, None)
+        chosen.pop(SESSION_KEY, None)
         return render_form(resources, prefix=self.service_prefix, chosen=chosen)
 
     # -- parts ---------------------------------------------------------------
