@@ -9,7 +9,7 @@ import signal
 import ssl
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from tornado import httpserver, netutil, web
@@ -54,7 +54,7 @@ _DEFAULT_IMAGES = [
         "references": {
             "docker": "backendai/jupyterlab:4",
             "process": "jupyterlab",
-            "fake": "jupyterlab",
+            "fake": "fake",
         },
         "minimum": {"cpu": "0.1", "mem": "512m"},
         "shmem": "64m",
@@ -146,11 +146,10 @@ class HubService(Application):
         30, help="How long JupyterHub's word about a token is trusted."
     ).tag(config=True)
 
-    aliases: ClassVar = {
-        "config": "HubService.config_file",
-        "data-dir": "HubService.data_dir",
-    }
-    flags: ClassVar[dict[str, Any]] = {}
+    aliases = Dict(
+        {"config": "HubService.config_file", "data-dir": "HubService.data_dir"}
+    )
+    flags = Dict()
 
     @default("db_url")
     def _default_db_url(self) -> str:

@@ -34,6 +34,7 @@ class FollowQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     newer_than: int = 0
     wait: float = 0.0
+    epoch: int | None = None
 
 
 class RenewRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,10 +50,10 @@ class FollowHandler(APIHandler):
         self,
         name: str,
         load: Callable[[], Awaitable[Document]],
-        version: Callable[[Document], int],
+        version: Callable[[Document], tuple[int, int | None]],
     ) -> Document:
         """Return the document once it is newer than asked, or when time is up."""
-        query = self.decode_query(FollowQuery)
+        query = self.decode_query(FollowQuery, tolerant=True)
         if not 0 <= query.wait <= MOST_WAIT:
             raise MalformedRequestError(f"wait is between 0 and {MOST_WAIT:g} seconds")
         signals = self.service.signals
@@ -64,7 +65,9 @@ class FollowHandler(APIHandler):
             left = until - clock()
             # Another version than the asker's counts as news also when it is older:
             # after a restore from a backup it is the truth.
-            if version(document) != query.newer_than or left <= 0:
+            have, epoch = version(document)
+            news = have != query.newer_than or query.epoch not in {None, epoch}
+            if news or left <= 0:
                 return document
             await signals.wait(name, ticket, left)
 
@@ -78,7 +81,7 @@ class RoutesHandler(FollowHandler):
     async def get(self) -> RouteTable:
         """Read the route table, waiting for a newer one if asked to."""
         return await self.follow(
-            ROUTES, lambda: nodes.load_routes(self.platform), lambda d: d.version
+            ROUTES, lambda: nodes.load_routes(self.platform), lambda d: (d.version, None)
         )
 
 
@@ -137,7 +140,7 @@ class AssignmentsHandler(AgentLinkHandler):
         return await self.follow(
             f"assignments:{agent_id}",
             lambda: nodes.load_assignments(self.platform, agent_id),
-            lambda d: d.generation,
+            lambda d: (d.generation, d.epoch),
         )
 
 

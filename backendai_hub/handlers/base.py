@@ -252,12 +252,15 @@ class APIHandler(web.RequestHandler):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedRequestError(f"the body cannot be read: {error}") from error
 
-    def decode_query(self, kind: Any) -> Any:
-        """Read the query parameters into *kind*; unknown ones are refused."""
+    def decode_query(self, kind: Any, *, tolerant: bool = False) -> Any:
+        """Read the query parameters into *kind*.
+
+        Unknown ones are refused, but to nodes and routers, which may be newer.
+        """
         given = {k: self.get_query_argument(k) for k in self.request.query_arguments}
         names = {f.name for f in msgspec.structs.fields(kind)}
         for name in given:
-            if name not in names:
+            if name not in names and not tolerant:
                 raise MalformedRequestError(
                     f"{name[:64]!r} is not a parameter here; use"
                     f" {', '.join(sorted(names))}"
