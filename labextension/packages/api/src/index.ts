@@ -1,0 +1,85 @@
+/** The hub service's API: types from its OpenAPI document, and one client. */
+import createClient, { type Client } from 'openapi-fetch';
+import type { components, paths } from './schema';
+
+export { followEvents, readEvents } from './events';
+export type { EventSourceOptions, ServerEvent, StreamState } from './events';
+
+type Schemas = components['schemas'];
+export type Agent = Schemas['Agent'];
+export type EventMessage = Schemas['EventMessage'];
+export type ImageChoice = Schemas['ImageChoice'];
+export type Me = Schemas['Me'];
+export type Resources = Schemas['Resources'];
+export type Session = Schemas['Session'];
+export type SessionPage = Schemas['SessionPage'];
+export type SessionRequest = Schemas['SessionRequest'];
+export type SessionStatus = Schemas['SessionStatus'];
+export type SlotRoom = Schemas['SlotRoom'];
+
+export type Fetch = (request: Request) => Promise<Response>;
+export type Api = Client<paths>;
+
+/** Make a client whose every request goes through the host's own `fetch`. */
+export function createApi(fetch: Fetch, baseUrl: string): Api {
+  return createClient<paths>({ fetch, baseUrl: baseUrl.replace(/\/$/, '') });
+}
+
+/** A refusal by the service, or `status` 0 when it could not be reached. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly code: string = '',
+    readonly requestId: string = ''
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+
+  /** Whether the caller has to log in again. */
+  get needsLogin(): boolean {
+    return this.status === 401;
+  }
+}
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** Return what a call answered, or throw the {@link ApiError} it was refused with. */
+export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>;
+  try {
+    answer = await call;
+  } catch (reason) {
+    // An aborted call is not a failure: its caller must be able to tell.
+    if (reason instanceof Error && reason.name === 'AbortError') {
+      throw reason;
+    }
+    throw new ApiError(reason instanceof Error ? reason.message : String(reason), 0);
+  }
+  if (answer.response.ok && answer.data !== undefined) {
+    return answer.data;
+  }
+  throw toApiError(answer.error, answer.response);
+}
+
+function toApiError(error: unknown, response: Response): ApiError {
+  const problem = (typeof error === 'object' && error !== null ? error : {}) as {
+    detail?: unknown;
+    title?: unknown;
+    code?: unknown;
+  };
+  const words = [problem.detail, problem.title].find(
+    (text): text is string => typeof text === 'string' && text !== ''
+  );
+  return new ApiError(
+    words ?? `${response.status} ${response.statusText}`.trim(),
+    response.status,
+    typeof problem.code === 'string' ? problem.code : '',
+    response.headers.get('X-Request-Id') ?? ''
+  );
+}

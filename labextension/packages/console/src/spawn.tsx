@@ -1,0 +1,89 @@
+/**
+ * The launch form on JupyterHub's spawn page.
+ *
+ * It takes over `<div id="backendai-spawn">`, whose content is a plain form for
+ * browsers without scripts, and writes the choice as JSON into the field `spec`.
+ */
+import { createTranslator, pickLanguage } from '@backendai/ui/i18n';
+import { LaunchForm, type LaunchFormHandle, type LaunchSpec } from '@backendai/ui/launch';
+import type { Resources } from '@backendai/api';
+import { createRef } from 'react';
+import { createRoot } from 'react-dom/client';
+import { I18nextProvider } from 'react-i18next';
+import './spawn.css';
+
+function specField(place: HTMLElement): HTMLInputElement {
+  const form = place.closest('form');
+  const present = form?.querySelector<HTMLInputElement>('input[name="spec"]');
+  if (present) {
+    return present;
+  }
+  const field = document.createElement('input');
+  field.type = 'hidden';
+  field.name = 'spec';
+  place.after(field);
+  return field;
+}
+
+/** Keep an unfinished form from being sent, before anybody else hears of it. */
+function guard(form: HTMLFormElement, validate: () => boolean): void {
+  form.addEventListener(
+    'submit',
+    event => {
+      if (!validate()) {
+        event.preventDefault();
+        event.stopImmediatePropagation();
+      }
+    },
+    { capture: true }
+  );
+}
+
+function readJson<T>(text: string | undefined): T | null {
+  try {
+    return text ? (JSON.parse(text) as T) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function start(place: HTMLElement): Promise<void> {
+  const resources = readJson<Resources>(place.dataset.resources);
+  if (!resources) {
+    return; // the service did not answer; the page says so already
+  }
+  const given = readJson<Partial<LaunchSpec>>(place.dataset.options) ?? {};
+  const { serverName } = place.dataset;
+  const language = pickLanguage([
+    place.dataset.lang,
+    document.documentElement.lang === 'en' ? null : document.documentElement.lang,
+    ...navigator.languages
+  ]);
+  const translator = await createTranslator(language);
+  const field = specField(place);
+  const handle = createRef<LaunchFormHandle>();
+  const form = place.closest('form');
+  if (form) {
+    guard(form, () => handle.current?.validate() ?? true);
+  }
+  place.lang = language;
+  place.replaceChildren();
+  createRoot(place).render(
+    <I18nextProvider i18n={translator}>
+      <LaunchForm
+        ref={handle}
+        resources={resources}
+        given={{ ...(serverName ? { name: serverName } : {}), ...given }}
+        language={language}
+        onChange={spec => {
+          field.value = JSON.stringify(spec);
+        }}
+      />
+    </I18nextProvider>
+  );
+}
+
+const place = document.getElementById('backendai-spawn');
+if (place) {
+  void start(place);
+}

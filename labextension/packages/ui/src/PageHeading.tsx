@@ -1,0 +1,35 @@
+import { useEffect, useRef, type ReactNode } from 'react';
+import { useTranslation } from 'react-i18next';
+
+interface Props {
+  title: string;
+  beside?: ReactNode;
+  children?: ReactNode;
+}
+
+let first = true;
+
+/** The page's only h1. It takes the focus when one page replaces another. */
+export function PageHeading({ title, beside, children }: Props): JSX.Element {
+  const { t } = useTranslation();
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · ${t('app.name')}`;
+  }, [title, t]);
+  useEffect(() => {
+    // On the first page the browser's own start of the document is the right place.
+    if (!first) {
+      heading.current?.focus();
+    }
+    first = false;
+  }, []);
+  return (
+    <div className="bai-heading">
+      <h1 ref={heading} tabIndex={-1}>
+        {title}
+      </h1>
+      {beside}
+      <div className="bai-heading-actions">{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,146 @@
+import { ApiError, type Agent } from '@backendai/api';
+import { useQuery } from '@tanstack/react-query';
+import { CircleAlert, CircleCheck, CircleOff, CirclePause, Server, TriangleAlert } from 'lucide-react';
+import { useTranslation } from 'react-i18next';
+import { parseAmount, showAmount, sortSlots } from '../amounts';
+import { useHost } from '../host';
+import { Badge } from '../kit/Badge';
+import { Meter } from '../kit/Meter';
+import { RelativeTime } from '../kit/RelativeTime';
+import { Banner, EmptyState, Skeleton } from '../kit/States';
+import { PageHeading } from '../PageHeading';
+import { agentsQuery } from '../queries';
+import { LoadError } from '../sessions/SessionList';
+import { slotTitle } from '../slots';
+
+/** The machines behind the sessions: how full they are, and what keeps users apart. */
+export function AgentsPage(): JSX.Element {
+  const { t } = useTranslation();
+  const host = useHost();
+  const { data, error, refetch } = useQuery(agentsQuery(host));
+  const forbidden = error instanceof ApiError && error.status === 403;
+  return (
+    <>
+      <PageHeading title={t('nodes.title')} />
+      {forbidden ? (
+        <Banner tone="warning" icon={<CircleAlert size={18} />}>
+          {t('nodes.forbidden')}
+        </Banner>
+      ) : null}
+      {error && !forbidden ? (
+        <LoadError error={error} stale={data !== undefined} onRetry={() => void refetch()} />
+      ) : null}
+      {!data && !error ? <Skeleton rows={3} label={t('state.loading')} /> : null}
+      {data?.length === 0 ? (
+        <EmptyState
+          icon={<Server size={32} />}
+          title={t('nodes.emptyTitle')}
+          text={t('nodes.emptyText')}
+        />
+      ) : null}
+      <ul className="bai-nodes" aria-label={t('nodes.caption', { count: data?.length ?? 0 })}>
+        {data?.map(agent => (
+          <li key={agent.id}>
+            <AgentCard agent={agent} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+const LOOKS = {
+  ALIVE: { tone: 'success', Icon: CircleCheck },
+  SUSPECT: { tone: 'warning', Icon: TriangleAlert },
+  LOST: { tone: 'error', Icon: CircleAlert },
+  TERMINATED: { tone: 'neutral', Icon: CircleOff }
+} as const;
+
+function AgentCard({ agent }: { agent: Agent }): JSX.Element {
+  const { t } = useTranslation();
+  const { language } = useHost();
+  const { tone, Icon } = LOOKS[agent.status] ?? LOOKS.SUSPECT;
+  const { version, architecture, last_seen_at: seen, unknown_containers: unknown } = agent;
+  const heading = `node-${agent.id}`;
+  return (
+    <article className="bai-card" aria-labelledby={heading}>
+      <div className="bai-card-head">
+        <h2 id={heading}>{agent.name}</h2>
+        <Badge tone={tone} icon={<Icon size={14} />}>
+          {t(`nodes.${agent.status}`, { defaultValue: agent.status })}
+        </Badge>
+        {agent.schedulable ? null : (
+          <Badge tone="neutral" icon={<CirclePause size={14} />}>
+            {t('nodes.closed')}
+          </Badge>
+        )}
+      </div>
+      <p className="bai-help">
+        {t('nodes.version', { version, architecture })}
+        {seen ? (
+          <>
+            {' · '}
+            {t('nodes.seen')} <RelativeTime iso={seen} language={language} />
+          </>
+        ) : null}
+      </p>
+      <AgentMeters agent={agent} />
+      <AgentIsolation agent={agent} />
+      {unknown?.length ? (
+        <Banner tone="warning" icon={<TriangleAlert size={18} />}>
+          {t('nodes.unknown', { names: unknown.join(', ') })}
+        </Banner>
+      ) : null}
+    </article>
+  );
+}
+
+function AgentMeters({ agent }: { agent: Agent }): JSX.Element {
+  const { t } = useTranslation();
+  const { language } = useHost();
+  return (
+    <div className="bai-meters">
+      {sortSlots(Object.keys(agent.capacity)).map(slot => {
+        const total = parseAmount(slot, agent.capacity[slot] ?? '') ?? 0;
+        const used = parseAmount(slot, agent.used[slot] ?? '0') ?? 0;
+        const text = t('nodes.usedOf', {
+          used: showAmount(slot, used, language),
+          total: showAmount(slot, total, language)
+        });
+        return <Meter key={slot} label={slotTitle(slot, t)} text={text} value={used} max={total} />;
+      })}
+    </div>
+  );
+}
+
+function AgentIsolation({ agent }: { agent: Agent }): JSX.Element {
+  const { t } = useTranslation();
+  const { tier, runtime, limits, network, multi_user: shared, notes = [] } = agent.isolation;
+  const facts = [
+    [t('nodes.isolation'), `${tier} · ${t(shared ? 'nodes.multiUser' : 'nodes.singleUser')}`],
+    [t('nodes.runtime'), runtime],
+    [t('nodes.limits'), limits],
+    [t('nodes.network'), network]
+  ];
+  return (
+    <>
+      <dl className="bai-facts bai-facts-compact">
+        {facts.map(([title, value]) => (
+          <div key={title}>
+            <dt>{title}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {notes.length ? (
+        <ul className="bai-notes" aria-label={t('nodes.notes')}>
+          {notes.map(note => (
+            <li key={note}>
+              <TriangleAlert size={14} aria-hidden /> {note}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,10 @@
+export { HostProvider, useHost } from './host';
+export type { ColorMode, Host, NoticeLevel } from './host';
+export { changeLanguage, createTranslator, LANGUAGES, pickLanguage } from './i18n';
+export type { Language } from './i18n';
+export { PageHeading } from './PageHeading';
+export { createQueryClient, meQuery } from './queries';
+export { LiveSessions } from './sessions/live';
+export { SessionList } from './sessions/SessionList';
+export { SessionsPage } from './sessions/SessionsPage';
+export { StreamIndicator } from './sessions/StreamIndicator';

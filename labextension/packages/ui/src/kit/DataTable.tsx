@@ -1,0 +1,98 @@
+/** A plain table that becomes a list of cards where there is no room for columns. */
+import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react';
+import type { ReactNode } from 'react';
+
+export interface Column<Row> {
+  key: string;
+  title: string;
+  cell(row: Row): ReactNode;
+  /** The name the service sorts by; absent where it cannot. */
+  sort?: string;
+  align?: 'end';
+  /** Keep the title for screen readers only. */
+  quiet?: boolean;
+  /** What identifies the row: its header cell, and a card's title. */
+  head?: boolean;
+}
+
+interface Props<Row> {
+  caption: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  rowKey(row: Row): string;
+  dimmed?(row: Row): boolean;
+  order?: string;
+  onOrder?(order: string): void;
+  sortLabel?(title: string): string;
+}
+
+/* Explicit roles: browsers forget what a table is once CSS lays it out as cards. */
+export function DataTable<Row>(props: Props<Row>): JSX.Element {
+  const { caption, columns, rows, rowKey, dimmed } = props;
+  return (
+    <table role="table" className="bai-table">
+      <caption className="bai-hidden">{caption}</caption>
+      <thead role="rowgroup">
+        <tr role="row">
+          {columns.map(column => (
+            <HeaderCell key={column.key} column={column} {...props} />
+          ))}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map(row => (
+          <tr key={rowKey(row)} role="row" data-dimmed={dimmed?.(row) ? '' : undefined}>
+            {columns.map(column => {
+              const Cell = column.head ? 'th' : 'td';
+              return (
+                <Cell
+                  key={column.key}
+                  role={column.head ? 'rowheader' : 'cell'}
+                  scope={column.head ? 'row' : undefined}
+                  data-column={column.key}
+                  data-align={column.align}
+                >
+                  <span className="bai-card-label" aria-hidden>
+                    {column.quiet || column.head ? '' : column.title}
+                  </span>
+                  <span className="bai-cell">{column.cell(row)}</span>
+                </Cell>
+              );
+            })}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function HeaderCell<Row>({
+  column,
+  order,
+  onOrder,
+  sortLabel
+}: Props<Row> & { column: Column<Row> }): JSX.Element {
+  const { sort, title } = column;
+  if (!sort || !onOrder) {
+    return (
+      <th role="columnheader" scope="col" data-align={column.align}>
+        <span className={column.quiet ? 'bai-hidden' : undefined}>{title}</span>
+      </th>
+    );
+  }
+  const state = order === sort ? 'ascending' : order === `-${sort}` ? 'descending' : 'none';
+  const Icon = { ascending: ArrowUp, descending: ArrowDown, none: ChevronsUpDown }[state];
+  return (
+    <th role="columnheader" scope="col" aria-sort={state} data-align={column.align}>
+      <button
+        type="button"
+        className="bai-sort"
+        title={sortLabel?.(title)}
+        onClick={() => onOrder(state === 'ascending' ? `-${sort}` : sort)}
+      >
+        {title}
+        <Icon size={14} aria-hidden />
+      </button>
+    </th>
+  );
+}

@@ -1,0 +1,118 @@
+import type { Resources } from '@backendai/api';
+import { Minus, Plus } from 'lucide-react';
+import type { Dispatch, SetStateAction } from 'react';
+import { useTranslation } from 'react-i18next';
+import { isBytes, parseAmount, showAmount } from '../amounts';
+import { Field } from '../kit/Field';
+import { slotTitle } from '../slots';
+import { readTyped, stepAmount, typeAmount, type LaunchState } from './form';
+import { readRoom, type Room } from './judgement';
+
+interface Props {
+  slot: string;
+  resources: Resources;
+  state: LaunchState;
+  setState: Dispatch<SetStateAction<LaunchState>>;
+  language: string;
+  error: string | undefined;
+  onBlur(): void;
+}
+
+/** One resource: how much is asked, and where that stands in what there is. */
+export function AmountField(props: Props): JSX.Element {
+  const { slot, resources, state, setState, language, error, onBlur } = props;
+  const { t } = useTranslation();
+  const room = readRoom(resources.room.find(each => each.slot === slot));
+  const typed = state.typed[slot] ?? '';
+  const title = slotTitle(slot, t);
+  const step = (by: 1 | -1): void => setState(old => stepAmount(old, slot, by));
+  return (
+    <div className="bai-amount">
+      <Field
+        id={`backendai-${slot}`}
+        label={title}
+        value={typed}
+        decimal
+        unit={isBytes(slot) ? 'GiB' : slot === 'cpu' ? t('slot.cores') : undefined}
+        error={error}
+        onBlur={onBlur}
+        onChange={text => setState(old => typeAmount(old, slot, text))}
+        help={<RoomText slot={slot} room={room} resources={resources} language={language} />}
+      >
+        <RoomBar room={room} asked={readTyped(slot, typed) ?? 0} />
+      </Field>
+      <span className="bai-steps">
+        <button
+          type="button"
+          aria-label={t('launch.decrease', { slot: title })}
+          onClick={() => step(-1)}
+        >
+          <Minus size={16} aria-hidden />
+        </button>
+        <button
+          type="button"
+          aria-label={t('launch.increase', { slot: title })}
+          onClick={() => step(1)}
+        >
+          <Plus size={16} aria-hidden />
+        </button>
+      </span>
+    </div>
+  );
+}
+
+/* Decoration: the help text below says the same in words. */
+function RoomBar({ room, asked }: { room: Room; asked: number }): JSX.Element | null {
+  const { total, free } = room;
+  if (total === 0) {
+    return null;
+  }
+  const percent = (amount: number): string => `${Math.min(100, (amount / total) * 100)}%`;
+  return (
+    <span className="bai-room" aria-hidden data-over={asked > free ? '' : undefined}>
+      <span className="bai-room-used" style={{ width: percent(total - free) }} />
+      <span
+        className="bai-room-asked"
+        style={{
+          left: percent(Math.min(total - free, Math.max(0, total - asked))),
+          width: percent(asked)
+        }}
+      />
+    </span>
+  );
+}
+
+interface RoomTextProps {
+  slot: string;
+  room: Room;
+  resources: Resources;
+  language: string;
+}
+
+function RoomText({ slot, room, resources, language }: RoomTextProps): JSX.Element {
+  const { t } = useTranslation();
+  const show = (amount: number): string => showAmount(slot, amount, language);
+  const { free, total, largest } = room;
+  const limits = (resources.limits ?? []).filter(each => each.slot === slot && each.cap);
+  return (
+    <>
+      {total === 0
+        ? null
+        : t(resources.nodes === 1 ? 'launch.freeNowOne' : 'launch.freeNow', {
+            free: show(free),
+            total: show(total),
+            largest: show(largest)
+          })}
+      {limits.map(({ scope, name, used, cap }) => (
+        <span key={`${scope} ${name}`} className="bai-limit">
+          {t('launch.limit', {
+            scope: t(`scope.${scope}`, { defaultValue: scope }),
+            name,
+            used: show(parseAmount(slot, used) ?? 0),
+            cap: show(parseAmount(slot, cap ?? '') ?? 0)
+          })}
+        </span>
+      ))}
+    </>
+  );
+}

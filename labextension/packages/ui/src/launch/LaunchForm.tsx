@@ -1,0 +1,204 @@
+/** The fields of a new session. It lives inside somebody else's `<form>`. */
+import type { Resources } from '@backendai/api';
+import {
+  forwardRef,
+  useEffect,
+  useImperativeHandle,
+  useRef,
+  useState,
+  type Dispatch,
+  type SetStateAction
+} from 'react';
+import { useTranslation } from 'react-i18next';
+import { showAmount } from '../amounts';
+import { Field } from '../kit/Field';
+import { slotTitle } from '../slots';
+import { AmountField } from './AmountField';
+import { EnvironmentChoice } from './EnvironmentChoice';
+import {
+  chooseImage,
+  findErrors,
+  formSlots,
+  readAmounts,
+  startState,
+  toSpec,
+  type FieldError,
+  type LaunchSpec,
+  type LaunchState
+} from './form';
+import { judge } from './judgement';
+import { Verdict } from './Verdict';
+
+interface Props {
+  resources: Resources;
+  given: Partial<LaunchSpec>;
+  language: string;
+  onChange(spec: LaunchSpec): void;
+}
+
+export interface LaunchFormHandle {
+  /** Show every error and go to the list of them; tells whether there was none. */
+  validate(): boolean;
+}
+
+export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchForm(
+  { resources, given, language, onChange },
+  handle
+) {
+  const [state, setState] = useState(() => startState(resources, given));
+  const [left, setLeft] = useState<string[]>([]);
+  const [submitted, setSubmitted] = useState(false);
+  const summary = useRef<HTMLDivElement>(null);
+  const errors = findErrors(state, resources);
+  const say = useErrorText(language);
+
+  useEffect(() => onChange(toSpec(state)), [state, onChange]);
+  useImperativeHandle(handle, () => ({
+    validate: () => {
+      setSubmitted(errors.length > 0);
+      if (errors.length > 0) {
+        // The summary is rendered only now: wait until it is there.
+        requestAnimationFrame(() => summary.current?.focus());
+      }
+      return errors.length === 0;
+    }
+  }));
+  const errorOf = (field: string): string | undefined => {
+    const error = errors.find(each => each.field === field);
+    return error && (submitted || left.includes(field)) ? say(error) : undefined;
+  };
+  const leave = (field: string): void => setLeft(old => [...new Set([...old, field])]);
+
+  return (
+    <div className="bai-launch">
+      {submitted && errors.length > 0 ? (
+        <ErrorSummary ref={summary} errors={errors} say={say} />
+      ) : null}
+      <EnvironmentChoice
+        images={resources.images}
+        value={state.image}
+        language={language}
+        error={errorOf('environment')}
+        onChange={name => setState(old => chooseImage(old, name, resources))}
+      />
+      <ResourceFields {...{ resources, state, setState, language, errorOf, leave }} />
+      <Verdict judgement={judge(readAmounts(state), resources)} language={language} />
+      <MoreOptions {...{ state, setState, errorOf, leave }} />
+    </div>
+  );
+});
+
+interface PartProps {
+  state: LaunchState;
+  setState: Dispatch<SetStateAction<LaunchState>>;
+  errorOf(field: string): string | undefined;
+  leave(field: string): void;
+}
+
+function ResourceFields({
+  resources,
+  language,
+  errorOf,
+  leave,
+  ...rest
+}: PartProps & { resources: Resources; language: string }): JSX.Element {
+  const { t } = useTranslation();
+  return (
+    <fieldset className="bai-group">
+      <legend>{t('launch.resources')}</legend>
+      <div className="bai-amounts">
+        {formSlots(resources).map(slot => (
+          <AmountField
+            key={slot}
+            slot={slot}
+            resources={resources}
+            language={language}
+            error={errorOf(slot)}
+            onBlur={() => leave(slot)}
+            {...rest}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+function MoreOptions({ state, setState, errorOf, leave }: PartProps): JSX.Element {
+  const { t } = useTranslation();
+  const wrong = errorOf('name') ?? errorOf('shmem');
+  return (
+    <details className="bai-more" open={wrong ? true : undefined}>
+      <summary>{t('launch.more')}</summary>
+      <div className="bai-amounts">
+        <Field
+          id="backendai-name"
+          label={t('launch.name')}
+          optional={t('launch.optional')}
+          help={t('launch.nameHelp')}
+          error={errorOf('name')}
+          value={state.name}
+          onBlur={() => leave('name')}
+          onChange={name => setState(old => ({ ...old, name }))}
+        />
+        <Field
+          id="backendai-shmem"
+          label={t('launch.shmem')}
+          optional={t('launch.optional')}
+          help={t('launch.shmemHelp')}
+          error={errorOf('shmem')}
+          unit="GiB"
+          decimal
+          value={state.shmem}
+          onBlur={() => leave('shmem')}
+          onChange={shmem => setState(old => ({ ...old, shmem }))}
+        />
+      </div>
+    </details>
+  );
+}
+
+interface SummaryProps {
+  errors: FieldError[];
+  say(error: FieldError): string;
+}
+
+const ErrorSummary = forwardRef<HTMLDivElement, SummaryProps>(function ErrorSummary(
+  { errors, say },
+  ref
+) {
+  const { t } = useTranslation();
+  const titles: Record<string, string> = {
+    environment: t('launch.environment'),
+    name: t('launch.name'),
+    shmem: t('launch.shmem')
+  };
+  return (
+    <div ref={ref} tabIndex={-1} role="alert" className="bai-summary">
+      <p>{t('launch.summary')}</p>
+      <ul>
+        {errors.map(error => (
+          <li key={error.field}>
+            <a href={`#backendai-${error.field}`} onClick={event => goTo(event, error.field)}>
+              {titles[error.field] ?? slotTitle(error.field, t)}
+            </a>
+            {': '}
+            {say(error)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+});
+
+function goTo(event: { preventDefault(): void }, field: string): void {
+  event.preventDefault();
+  document.getElementById(`backendai-${field}`)?.focus();
+}
+
+function useErrorText(language: string): (error: FieldError) => string {
+  const { t } = useTranslation();
+  return ({ text, slot, amount }) => {
+    const shown = slot && amount !== undefined ? showAmount(slot, amount, language) : '';
+    return t(text, { least: shown, most: shown });
+  };
+}

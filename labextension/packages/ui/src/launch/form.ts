@@ -1,0 +1,171 @@
+/** The launch form without its looks: what was typed, what is wrong, what is sent. */
+import type { ImageChoice, Resources } from '@backendai/api';
+import { GIB, isBytes, parseAmount, sortSlots, writeAmount } from '../amounts';
+import { readRoom, startingAmounts, type Amounts } from './judgement';
+
+/** What the spawner reads from the form's field `spec`. */
+export interface LaunchSpec {
+  image: string;
+  name: string | null;
+  slots: Record<string, string>;
+  shmem: string | null;
+}
+
+export interface LaunchState {
+  image: string;
+  name: string;
+  shmem: string;
+  /** What was typed, by slot: memory in GiB. */
+  typed: Record<string, string>;
+  /** Slots somebody has changed: a new environment leaves them alone. */
+  touched: string[];
+}
+
+export interface FieldError {
+  field: string;
+  /** A key of the catalogue, and the amount it mentions. */
+  text: string;
+  slot?: string;
+  amount?: number;
+}
+
+/** The slots a form asks for: processors and memory, and what any node offers besides. */
+export function formSlots({ room }: Resources): string[] {
+  const offered = room.filter(each => readRoom(each).total > 0).map(each => each.slot);
+  return sortSlots([...new Set(['cpu', 'mem', ...offered])]);
+}
+
+export function startState(resources: Resources, given: Partial<LaunchSpec>): LaunchState {
+  const { images } = resources;
+  const image =
+    images.find(each => each.name === given.image) ??
+    images.find(each => each.installed) ??
+    images[0];
+  const state: LaunchState = {
+    image: image?.name ?? '',
+    name: given.name ?? '',
+    shmem: given.shmem ? typedAmount('shmem', parseAmount('shmem', given.shmem) ?? 0) : '',
+    typed: typedAmounts(startingAmounts(image, formSlots(resources))),
+    touched: []
+  };
+  for (const [slot, text] of Object.entries(given.slots ?? {})) {
+    const amount = parseAmount(slot, text);
+    if (amount !== null && slot in state.typed) {
+      state.typed[slot] = typedAmount(slot, amount);
+      state.touched.push(slot);
+    }
+  }
+  return state;
+}
+
+export function chooseImage(state: LaunchState, name: string, resources: Resources): LaunchState {
+  const image = resources.images.find(each => each.name === name);
+  const fresh = typedAmounts(startingAmounts(image, formSlots(resources)));
+  const kept = Object.fromEntries(state.touched.map(slot => [slot, state.typed[slot] ?? '']));
+  return { ...state, image: name, typed: { ...fresh, ...kept } };
+}
+
+export function typeAmount(state: LaunchState, slot: string, text: string): LaunchState {
+  return {
+    ...state,
+    typed: { ...state.typed, [slot]: text },
+    touched: [...new Set([...state.touched, slot])]
+  };
+}
+
+/** One step more or less of a slot, never below nothing. */
+export function stepAmount(state: LaunchState, slot: string, step: 1 | -1): LaunchState {
+  const now = Number((state.typed[slot] ?? '').replace(',', '.')) || 0;
+  const size = slot.endsWith('.shares') ? 0.1 : 1;
+  const next = Math.max(0, Math.round((now + step * size) * 1000) / 1000);
+  return typeAmount(state, slot, String(next));
+}
+
+function typedAmount(slot: string, amount: number): string {
+  return String(isBytes(slot) ? Math.round((amount / GIB) * 1000) / 1000 : amount);
+}
+
+function typedAmounts(amounts: Amounts): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([slot, amount]) => [slot, typedAmount(slot, amount)])
+  );
+}
+
+/** Read what was typed in a field; null if it is no amount. Commas are points. */
+export function readTyped(slot: string, text: string): number | null {
+  const plain = text.trim().replace(',', '.');
+  if (!/^\d{1,7}(\.\d{0,3})?$/.test(plain)) {
+    return null;
+  }
+  return isBytes(slot) ? Math.round(Number(plain) * GIB) : Number(plain);
+}
+
+export function readAmounts(state: LaunchState): Amounts {
+  const entries = Object.entries(state.typed).map(
+    ([slot, text]) => [slot, readTyped(slot, text) ?? 0] as const
+  );
+  return Object.fromEntries(entries);
+}
+
+const NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?$/;
+
+export function findErrors(state: LaunchState, resources: Resources): FieldError[] {
+  const errors: FieldError[] = [];
+  const image = resources.images.find(each => each.name === state.image);
+  if (!image) {
+    errors.push({ field: 'environment', text: 'launch.environmentMissing' });
+  }
+  for (const [slot, text] of Object.entries(state.typed)) {
+    const error = findAmountError(slot, text, image, resources);
+    if (error) {
+      errors.push({ field: slot, ...error });
+    }
+  }
+  if (state.name && !NAME.test(state.name)) {
+    errors.push({ field: 'name', text: 'launch.nameWrong' });
+  }
+  if (state.shmem && readTyped('shmem', state.shmem) === null) {
+    errors.push({ field: 'shmem', text: 'launch.notNumber' });
+  }
+  return errors;
+}
+
+function findAmountError(
+  slot: string,
+  text: string,
+  image: ImageChoice | undefined,
+  { room, nodes }: Resources
+): Omit<FieldError, 'field'> | null {
+  const amount = readTyped(slot, text);
+  if (amount === null) {
+    return { text: 'launch.notNumber' };
+  }
+  if (slot.endsWith('.device') && !Number.isInteger(amount)) {
+    return { text: 'launch.tooFine' };
+  }
+  const least = parseAmount(slot, image?.minimum[slot] ?? '0') ?? 0;
+  if (amount < least) {
+    return { text: 'launch.tooLittle', slot, amount: least };
+  }
+  const { total } = readRoom(room.find(each => each.slot === slot));
+  if (nodes > 0 && amount > total) {
+    return { text: 'launch.tooMuch', slot, amount: total };
+  }
+  return null;
+}
+
+export function toSpec(state: LaunchState): LaunchSpec {
+  const slots: Record<string, string> = {};
+  for (const [slot, amount] of Object.entries(readAmounts(state))) {
+    if (amount > 0) {
+      slots[slot] = writeAmount(slot, amount);
+    }
+  }
+  const shmem = state.shmem ? readTyped('shmem', state.shmem) : null;
+  return {
+    image: state.image,
+    name: state.name || null,
+    slots,
+    shmem: shmem === null ? null : writeAmount('shmem', shmem)
+  };
+}

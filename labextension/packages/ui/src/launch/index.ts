@@ -1,0 +1,3 @@
+export { LaunchForm } from './LaunchForm';
+export type { LaunchFormHandle } from './LaunchForm';
+export type { LaunchSpec } from './form';

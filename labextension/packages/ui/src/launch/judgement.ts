@@ -1,0 +1,99 @@
+/** Whether what is asked for could start now: decided in the page, from the room there is. */
+import type { ImageChoice, Resources, SlotRoom } from '@backendai/api';
+import { parseAmount } from '../amounts';
+
+/** Amounts by slot: bytes, or plain numbers. */
+export type Amounts = Record<string, number>;
+
+export interface Shortage {
+  slot: string;
+  asked: number;
+  have: number;
+  /** Enough is free, but nowhere on one node. */
+  scattered?: true;
+  /** The limit that is short; absent where it is the cluster itself. */
+  limit?: { scope: string; name: string };
+}
+
+export type Judgement =
+  | { verdict: 'now' | 'unknown' }
+  | { verdict: 'wait' | 'never'; shortages: Shortage[] };
+
+export interface Room {
+  total: number;
+  free: number;
+  /** The most that is free on one node. */
+  largest: number;
+}
+
+export function readRoom(room: SlotRoom | undefined): Room {
+  const read = (text: string | undefined): number =>
+    (room && text && parseAmount(room.slot, text)) || 0;
+  return { total: read(room?.total), free: read(room?.free), largest: read(room?.largest) };
+}
+
+/** Judge *amounts* against the cluster's nodes and the limits of the one who asks. */
+export function judge(amounts: Amounts, resources: Resources): Judgement {
+  const never: Shortage[] = [];
+  const wait: Shortage[] = [];
+  for (const [slot, asked] of Object.entries(amounts)) {
+    if (asked > 0) {
+      const short = findShortages(slot, asked, resources);
+      never.push(...short.never);
+      wait.push(...short.wait);
+    }
+  }
+  if (never.length) {
+    return { verdict: 'never', shortages: never };
+  }
+  if (resources.nodes === 0) {
+    return { verdict: 'unknown' };
+  }
+  return wait.length ? { verdict: 'wait', shortages: wait } : { verdict: 'now' };
+}
+
+function findShortages(
+  slot: string,
+  asked: number,
+  { room: rooms, limits = [], nodes }: Resources
+): { never: Shortage[]; wait: Shortage[] } {
+  const never: Shortage[] = [];
+  const wait: Shortage[] = [];
+  // Without a node nobody knows what the next one will bring.
+  if (nodes > 0) {
+    const { total, free, largest } = readRoom(rooms.find(room => room.slot === slot));
+    if (asked > total) {
+      never.push({ slot, asked, have: total });
+    } else if (asked > free) {
+      wait.push({ slot, asked, have: free });
+    } else if (asked > largest) {
+      wait.push({ slot, asked, have: largest, scattered: true });
+    }
+  }
+  for (const { scope, name, cap, used, slot: limited } of limits) {
+    const most = cap && limited === slot ? parseAmount(slot, cap) : null;
+    if (most === null) {
+      continue;
+    }
+    const have = Math.max(0, most - (parseAmount(slot, used) ?? 0));
+    const limit = { scope, name };
+    if (asked > most) {
+      never.push({ slot, asked, have: most, limit });
+    } else if (asked > have) {
+      wait.push({ slot, asked, have, limit });
+    }
+  }
+  return { never, wait };
+}
+
+const USUAL: Amounts = { cpu: 1, mem: 2 ** 30 };
+
+/** What a form begins with: the environment's least amounts, and no accelerators. */
+export function startingAmounts(image: ImageChoice | undefined, slots: string[]): Amounts {
+  return Object.fromEntries(
+    slots.map(slot => {
+      const least = image?.minimum[slot];
+      return [slot, (least && parseAmount(slot, least)) || USUAL[slot] || 0];
+    })
+  );
+}

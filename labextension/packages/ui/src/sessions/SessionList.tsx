@@ -1,0 +1,146 @@
+/** A page of sessions with everything around it: waiting, nothing, failure, more. */
+import { ApiError } from '@backendai/api';
+import { useQuery } from '@tanstack/react-query';
+import { ChevronLeft, ChevronRight, CircleAlert, Plus, SquareTerminal, WifiOff } from 'lucide-react';
+import { useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { useHost } from '../host';
+import { Button } from '../kit/Button';
+import { Banner, EmptyState, Skeleton } from '../kit/States';
+import { pageQuery } from '../queries';
+import { useStreamState } from './live';
+import { SessionTable } from './SessionTable';
+import { useStopSession } from './stop';
+import type { Order, SessionsView, StatusFilter } from './view';
+
+interface Props {
+  status: StatusFilter;
+  owner: string;
+  showOwner: boolean;
+  limit?: number;
+  order: Order;
+  onOrder?(order: Order): void;
+}
+
+const ROWS = 20;
+
+/** Give this a `key` of its filter: cursors of one filter mean nothing in another. */
+export function SessionList({ limit = ROWS, ...props }: Props): JSX.Element {
+  const { status, owner, order, showOwner, onOrder } = props;
+  const { t } = useTranslation();
+  const host = useHost();
+  const [cursors, setCursors] = useState<string[]>([]);
+  const { ask, dialog } = useStopSession();
+  const polling = useStreamState() !== 'live';
+  const view: SessionsView = { status, owner, order, after: cursors.at(-1) ?? '', limit };
+  const { data, error, refetch, isPlaceholderData } = useQuery(pageQuery(host, view, polling));
+
+  if (!data) {
+    return error ? (
+      <LoadError error={error} onRetry={() => void refetch()} />
+    ) : (
+      <Skeleton rows={5} label={t('state.loading')} />
+    );
+  }
+  const { items } = data;
+  return (
+    <div aria-busy={isPlaceholderData}>
+      {error ? <LoadError error={error} stale onRetry={() => void refetch()} /> : null}
+      {items.length ? (
+        <div className="bai-card bai-table-card">
+          <SessionTable
+            sessions={items}
+            showOwner={showOwner}
+            order={order}
+            onStop={ask}
+            {...(onOrder ? { onOrder } : {})}
+          />
+        </div>
+      ) : (
+        <NoSessions status={status} later={cursors.length > 0} />
+      )}
+      {data.next || cursors.length ? (
+        <nav className="bai-pager" aria-label={t('sessions.pages')}>
+          <Button
+            disabled={!cursors.length}
+            icon={<ChevronLeft size={16} aria-hidden />}
+            onClick={() => setCursors(cursors.slice(0, -1))}
+          >
+            {t('sessions.newer')}
+          </Button>
+          <span>{t('sessions.page', { page: cursors.length + 1 })}</span>
+          <Button
+            disabled={!data.next}
+            icon={<ChevronRight size={16} aria-hidden />}
+            onClick={() => data.next && setCursors([...cursors, data.next])}
+          >
+            {t('sessions.older')}
+          </Button>
+        </nav>
+      ) : null}
+      {dialog}
+    </div>
+  );
+}
+
+function NoSessions({ status, later }: { status: StatusFilter; later: boolean }): JSX.Element {
+  const { t } = useTranslation();
+  const host = useHost();
+  if (later) {
+    return <p className="bai-nothing">{t('sessions.emptyPage')}</p>;
+  }
+  const kind = { live: 'Live', ended: 'Ended', all: 'All' }[status];
+  return (
+    <EmptyState
+      icon={<SquareTerminal size={32} />}
+      title={t(`sessions.empty${kind}Title`)}
+      text={t(`sessions.empty${kind}Text`)}
+      action={
+        status === 'ended' ? null : (
+          <Button kind="primary" href={host.launchHref} icon={<Plus size={16} aria-hidden />}>
+            {t('sessions.new')}
+          </Button>
+        )
+      }
+    />
+  );
+}
+
+interface ErrorProps {
+  error: Error;
+  /** Older rows are still on the page. */
+  stale?: boolean;
+  onRetry(): void;
+}
+
+export function LoadError({ error, stale = false, onRetry }: ErrorProps): JSX.Element {
+  const { t } = useTranslation();
+  const host = useHost();
+  const refused = error instanceof ApiError ? error : null;
+  if (refused?.needsLogin) {
+    return (
+      <Banner
+        tone="warning"
+        icon={<CircleAlert size={18} />}
+        action={<Button onClick={host.login}>{t('state.loginAction')}</Button>}
+      >
+        <strong>{t('state.login')}</strong>
+      </Banner>
+    );
+  }
+  const unreachable = !refused || refused.status === 0;
+  return (
+    <Banner
+      tone={stale ? 'warning' : 'error'}
+      icon={unreachable ? <WifiOff size={18} /> : <CircleAlert size={18} />}
+      urgent={!stale}
+      action={<Button onClick={onRetry}>{t('state.retry')}</Button>}
+    >
+      <strong>{t(stale ? 'state.stale' : 'state.failed')}</strong>{' '}
+      {unreachable ? t('state.unreachable') : error.message}
+      {refused?.requestId ? (
+        <span className="bai-request-id">{t('state.request', { id: refused.requestId })}</span>
+      ) : null}
+    </Banner>
+  );
+}

@@ -1,0 +1,44 @@
+import type { Session, SessionStatus } from '@backendai/api';
+import {
+  Ban,
+  CircleAlert,
+  CircleCheck,
+  CircleStop,
+  Clock,
+  LoaderCircle,
+  type LucideIcon
+} from 'lucide-react';
+import { useTranslation } from 'react-i18next';
+import { Badge } from '../kit/Badge';
+import { toneOf } from './status';
+
+const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
+  PENDING: Clock,
+  RUNNING: CircleCheck,
+  TERMINATED: CircleStop,
+  ERROR: CircleAlert,
+  CANCELLED: Ban
+};
+
+export function SessionBadge({ status }: { status: SessionStatus }): JSX.Element {
+  const { t } = useTranslation();
+  const tone = toneOf(status);
+  const Icon = ICONS[status] ?? LoaderCircle;
+  return (
+    <Badge tone={tone} icon={<Icon size={14} className={tone === 'progress' ? 'bai-spin' : ''} />}>
+      {t(`status.${status}`, { defaultValue: status })}
+    </Badge>
+  );
+}
+
+/** The state, and below it what the service says about it. */
+export function StatusWithReason({ session }: { session: Session }): JSX.Element {
+  const { t } = useTranslation();
+  const reason = session.reason || t(`statusHint.${session.status}`, { defaultValue: '' });
+  return (
+    <span className="bai-status">
+      <SessionBadge status={session.status} />
+      {reason ? <span className="bai-reason">{reason}</span> : null}
+    </span>
+  );
+}

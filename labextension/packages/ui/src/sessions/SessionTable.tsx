@@ -1,0 +1,147 @@
+import type { Session } from '@backendai/api';
+import { ExternalLink, Square } from 'lucide-react';
+import type { MouseEvent } from 'react';
+import { useTranslation } from 'react-i18next';
+import { useHost } from '../host';
+import { Button, IconButton } from '../kit/Button';
+import { DataTable, type Column } from '../kit/DataTable';
+import { RelativeTime } from '../kit/RelativeTime';
+import { describeSlots } from '../slots';
+import { canStop, isEnded } from './status';
+import { StatusWithReason } from './SessionStatus';
+import type { Order } from './view';
+
+interface Props {
+  sessions: Session[];
+  showOwner: boolean;
+  order?: Order;
+  onOrder?(order: Order): void;
+  onStop(session: Session): void;
+}
+
+export function SessionTable(props: Props): JSX.Element {
+  const { t } = useTranslation();
+  const { sessions, order, onOrder } = props;
+  return (
+    <DataTable
+      caption={t('sessions.caption', { count: sessions.length })}
+      columns={useColumns(props)}
+      rows={sessions}
+      rowKey={session => session.id}
+      dimmed={session => isEnded(session.status)}
+      sortLabel={title => t('sessions.sortBy', { title })}
+      {...(order && onOrder ? { order, onOrder: next => onOrder(next as Order) } : {})}
+    />
+  );
+}
+
+function useColumns({ showOwner, onStop }: Props): Column<Session>[] {
+  const { t } = useTranslation();
+  const { language } = useHost();
+  const columns: (Column<Session> | false)[] = [
+    {
+      key: 'name',
+      title: t('sessions.name'),
+      head: true,
+      cell: session => <SessionName session={session} />
+    },
+    showOwner && { key: 'owner', title: t('sessions.owner'), cell: session => session.owner },
+    {
+      key: 'status',
+      title: t('sessions.status'),
+      cell: session => <StatusWithReason session={session} />
+    },
+    { key: 'image', title: t('sessions.environment'), cell: session => session.image },
+    {
+      key: 'slots',
+      title: t('sessions.resources'),
+      cell: session => describeSlots(session.slots, t, language)
+    },
+    { key: 'node', title: t('sessions.node'), cell: session => session.agent ?? '–' },
+    {
+      key: 'created',
+      title: t('sessions.created'),
+      sort: 'created_at',
+      cell: session => <SessionAge session={session} language={language} />
+    },
+    {
+      key: 'actions',
+      title: t('sessions.actions'),
+      quiet: true,
+      align: 'end',
+      cell: session => <SessionActions session={session} onStop={onStop} />
+    }
+  ];
+  return columns.filter(column => column !== false);
+}
+
+function SessionAge({ session, language }: { session: Session; language: string }): JSX.Element {
+  const { t } = useTranslation();
+  return (
+    <span className="bai-status">
+      <RelativeTime iso={session.created_at} language={language} />
+      {session.started_at ? (
+        <span className="bai-reason">
+          {t('sessions.started')} <RelativeTime iso={session.started_at} language={language} />
+        </span>
+      ) : null}
+    </span>
+  );
+}
+
+function SessionName({ session }: { session: Session }): JSX.Element {
+  const host = useHost();
+  const href = host.sessionHref(session.id) ?? (session.status === 'RUNNING' ? session.url : null);
+  if (!href) {
+    return <span className="bai-name">{session.name}</span>;
+  }
+  const inside = host.sessionHref(session.id) !== null;
+  const follow = (event: MouseEvent): void => {
+    const modified = event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0;
+    if (inside && !modified) {
+      event.preventDefault();
+      host.navigate(href);
+    }
+  };
+  return (
+    <a
+      className="bai-name"
+      href={href}
+      onClick={follow}
+      {...(inside ? {} : { target: '_blank', rel: 'noopener' })}
+    >
+      {session.name}
+    </a>
+  );
+}
+
+export function SessionActions({
+  session,
+  onStop
+}: {
+  session: Session;
+  onStop(session: Session): void;
+}): JSX.Element {
+  const { t } = useTranslation();
+  const { name, status, url } = session;
+  return (
+    <span className="bai-actions">
+      {status === 'RUNNING' && url ? (
+        <Button
+          size="small"
+          href={url}
+          newTab
+          icon={<ExternalLink size={14} aria-hidden />}
+          aria-label={t('sessions.openLabel', { name })}
+        >
+          {t('sessions.open')}
+        </Button>
+      ) : null}
+      {canStop(status) ? (
+        <IconButton label={t('sessions.stopLabel', { name })} onClick={() => onStop(session)}>
+          <Square size={16} aria-hidden />
+        </IconButton>
+      ) : null}
+    </span>
+  );
+}

@@ -1,0 +1,84 @@
+/** One event stream per page, written into the query cache. */
+import { followEvents, type EventMessage, type ServerEvent, type SessionPage, type StreamState } from '@backendai/api';
+import { useQueryClient, type QueryClient } from '@tanstack/react-query';
+import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from 'react';
+import { useHost } from '../host';
+import { keys } from '../queries';
+import { applyEvent, type SessionsView } from './view';
+
+const StreamContext = createContext<StreamState>('connecting');
+
+/** How the event stream is doing. */
+export function useStreamState(): StreamState {
+  return useContext(StreamContext);
+}
+
+export function LiveSessions({ children }: { children: ReactNode }): JSX.Element {
+  const host = useHost();
+  const client = useQueryClient();
+  const [state, setState] = useState<StreamState>('connecting');
+  // The host object changes with its language or colours; the stream must not care.
+  const open = useRef(host.openEvents);
+  useEffect(() => {
+    open.current = host.openEvents;
+  });
+  useEffect(() => {
+    if (!host.visible) {
+      return undefined;
+    }
+    const stop = new AbortController();
+    void followEvents({
+      open: (after, signal) => open.current(after, signal),
+      signal: stop.signal,
+      onEvent: event => receive(client, event),
+      onState: next => {
+        setState(next);
+        if (next === 'live') {
+          // What happened between the last answer and this stream is in no event.
+          void client.invalidateQueries({ queryKey: keys.sessions });
+          void client.invalidateQueries({ queryKey: ['session'] });
+        }
+      }
+    });
+    return () => stop.abort();
+  }, [client, host.visible]);
+  return <StreamContext.Provider value={state}>{children}</StreamContext.Provider>;
+}
+
+function receive(client: QueryClient, received: ServerEvent): void {
+  let event: EventMessage;
+  try {
+    event = JSON.parse(received.data) as EventMessage;
+  } catch {
+    return; // a newer service may send other things
+  }
+  applyToCache(client, event);
+}
+
+/** Bring every cached answer up to date with one event. */
+export function applyToCache(client: QueryClient, event: EventMessage): void {
+  for (const [key, page] of client.getQueriesData<SessionPage>({ queryKey: keys.sessions })) {
+    const view = key[1] as SessionsView | undefined;
+    if (!page || !view) {
+      continue;
+    }
+    const next = applyEvent(page, view, event);
+    if (next === null) {
+      void client.invalidateQueries({ queryKey: key });
+    } else if (next !== page) {
+      client.setQueryData(key, next);
+    }
+  }
+  if (!event.session_id) {
+    return;
+  }
+  const { session_id: id, session } = event;
+  if (session) {
+    client.setQueryData<typeof session>(keys.session(id), old =>
+      old && old.revision < session.revision ? session : old
+    );
+  }
+  client.setQueryData<EventMessage[]>(keys.history(id), old =>
+    old && !old.some(known => known.seq === event.seq) ? [...old, event] : old
+  );
+}

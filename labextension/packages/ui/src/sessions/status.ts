@@ -1,0 +1,32 @@
+/** What the states of a session mean to the one who looks at them. */
+import type { SessionStatus } from '@backendai/api';
+
+export type Tone = 'success' | 'progress' | 'neutral' | 'warning' | 'error';
+
+const TONES: Record<SessionStatus, Tone> = {
+  PENDING: 'warning',
+  SCHEDULED: 'progress',
+  PREPARING: 'progress',
+  PULLING: 'progress',
+  CREATING: 'progress',
+  RUNNING: 'success',
+  TERMINATING: 'progress',
+  TERMINATED: 'neutral',
+  ERROR: 'error',
+  CANCELLED: 'neutral'
+};
+
+export function toneOf(status: SessionStatus): Tone {
+  // A newer service may know states that this page has never heard of.
+  return TONES[status] ?? 'neutral';
+}
+
+const TERMINAL: readonly SessionStatus[] = ['TERMINATED', 'ERROR', 'CANCELLED'];
+
+export function isEnded(status: SessionStatus): boolean {
+  return TERMINAL.includes(status);
+}
+
+export function canStop(status: SessionStatus): boolean {
+  return !isEnded(status) && status !== 'TERMINATING';
+}

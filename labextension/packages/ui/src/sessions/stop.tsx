@@ -1,0 +1,74 @@
+/** Stopping a session: asked first, shown at once, taken back if it was refused. */
+import type { Session, SessionPage } from '@backendai/api';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState, type ReactNode } from 'react';
+import { useTranslation } from 'react-i18next';
+import { useHost } from '../host';
+import { ConfirmDialog } from '../kit/ConfirmDialog';
+import { keys, terminateSession } from '../queries';
+import { markStopping, replaceSession } from './view';
+
+export function useStopSession(): { ask(session: Session): void; dialog: ReactNode } {
+  const { t } = useTranslation();
+  const [asked, setAsked] = useState<Session | null>(null);
+  const [open, setOpen] = useState(false);
+  const stop = useStopMutation();
+  const ask = (session: Session): void => {
+    setAsked(session);
+    setOpen(true);
+  };
+  const name = asked?.name ?? '';
+  const dialog = (
+    <ConfirmDialog
+      open={open}
+      title={t('sessions.stopTitle', { name })}
+      confirm={t('sessions.stopConfirm')}
+      cancel={t('sessions.stopCancel')}
+      onCancel={() => setOpen(false)}
+      onConfirm={() => {
+        setOpen(false);
+        if (asked) {
+          stop.mutate(asked);
+        }
+      }}
+    >
+      {asked?.status === 'PENDING' ? (
+        <p>{t('sessions.stopPending')}</p>
+      ) : (
+        <>
+          <p>{t('sessions.stopText')}</p>
+          <p className="bai-loss">{t('sessions.stopFiles')}</p>
+        </>
+      )}
+    </ConfirmDialog>
+  );
+  return { ask, dialog };
+}
+
+function useStopMutation() {
+  const { t } = useTranslation();
+  const host = useHost();
+  const client = useQueryClient();
+  const change = (update: (page: SessionPage) => SessionPage): void => {
+    client.setQueriesData<SessionPage>(
+      { queryKey: keys.sessions },
+      page => page && update(page)
+    );
+  };
+  return useMutation({
+    mutationFn: (session: Session) => terminateSession(host, session.id),
+    onMutate: async session => {
+      await client.cancelQueries({ queryKey: keys.sessions });
+      change(page => markStopping(page, session.id));
+    },
+    onSuccess: answer => {
+      change(page => replaceSession(page, answer));
+      client.setQueryData(keys.session(answer.id), answer);
+    },
+    onError: (error, session) => {
+      host.notify('error', t('sessions.stopFailed', { name: session.name, reason: error.message }));
+      // Not the row as it was: it may have moved on meanwhile.
+      void client.invalidateQueries({ queryKey: keys.sessions });
+    }
+  });
+}

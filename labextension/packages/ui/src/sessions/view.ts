@@ -1,0 +1,89 @@
+/** Which sessions a list shows, and how one event changes a page of them. */
+import type { EventMessage, Session, SessionPage } from '@backendai/api';
+import { isEnded } from './status';
+
+export type StatusFilter = 'live' | 'ended' | 'all';
+export type Order = 'created_at' | '-created_at';
+
+/** What the service calls all owners, for those who may see them. */
+export const EVERYBODY = '*';
+
+export interface SessionsView {
+  status: StatusFilter;
+  order: Order;
+  /** A user's name, or {@link EVERYBODY}. Empty until it is known who asks. */
+  owner: string;
+  /** The cursor the page begins after; empty for the first one. */
+  after: string;
+  limit: number;
+}
+
+export function belongs(session: Session, view: SessionsView): boolean {
+  if (view.owner && view.owner !== EVERYBODY && session.owner !== view.owner) {
+    return false;
+  }
+  return view.status === 'all' || isEnded(session.status) === (view.status === 'ended');
+}
+
+/**
+ * Put what an event says into a cached page.
+ *
+ * Returns the same page when nothing changes and null when only the service can
+ * tell what the page looks like now. A row that no longer matches the filter stays
+ * until the next load: whoever watched it should see how it ended.
+ */
+export function applyEvent(
+  page: SessionPage,
+  view: SessionsView,
+  event: EventMessage
+): SessionPage | null {
+  if (!event.session_id) {
+    return page;
+  }
+  const index = page.items.findIndex(row => row.id === event.session_id);
+  const known = page.items[index];
+  const session = event.session;
+  if (!session) {
+    return known ? null : page;
+  }
+  if (known) {
+    return session.revision <= known.revision
+      ? page
+      : { ...page, items: page.items.with(index, session) };
+  }
+  if (!belongs(session, view)) {
+    return page;
+  }
+  if (view.order !== '-created_at') {
+    return null;
+  }
+  return insertNewest(page, view, session);
+}
+
+function insertNewest(page: SessionPage, view: SessionsView, session: Session): SessionPage | null {
+  const oldest = page.items.at(-1);
+  if (oldest && page.next && session.created_at < oldest.created_at) {
+    return page; // it belongs to a later page
+  }
+  if (view.after) {
+    return page; // newer than this page: its cursor keeps it where it is
+  }
+  const at = page.items.findIndex(row => row.created_at <= session.created_at);
+  const items = page.items.toSpliced(at < 0 ? page.items.length : at, 0, session);
+  // Cutting a row off would need a new cursor, which only the service can make.
+  return items.length > view.limit ? null : { ...page, items };
+}
+
+/** Show a stop at once; the event that confirms it has a higher revision. */
+export function markStopping(page: SessionPage, id: string): SessionPage {
+  return {
+    ...page,
+    items: page.items.map(row =>
+      row.id === id ? { ...row, status: row.status === 'PENDING' ? 'CANCELLED' : 'TERMINATING', reason: '' } : row
+    )
+  };
+}
+
+export function replaceSession(page: SessionPage, session: Session): SessionPage {
+  return { ...page, items: page.items.map(row => (row.id === session.id ? session : row)) };
+}
