@@ -1,0 +1,443 @@
+"""Run sessions as plain processes of this node, shut off from one another.
+
+No container engine is needed. A session is a process tree in a bubblewrap sandbox
+with limits by control groups, as far as this node lets us; ``open`` finds out how
+far that is. All that is known of a session lies in its own folder, and its
+processes belong to nobody: the agent may end and come back at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from traitlets import Bool, Dict, Enum, Integer, List, Unicode
+from traitlets.config import Configurable
+
+from backendai_agent.crashpoints import crashpoint
+from backendai_agent.folders import container_folder
+from backendai_agent.runtimes.base import (
+    ContainerPatch,
+    Endpoint,
+    Observed,
+    RuntimeFailure,
+)
+from backendai_agent.runtimes.process_environment import Environment
+from backendai_agent.runtimes.process_limits import Bounds, Limits, LimitsFailure
+from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
+from backendai_agent.runtimes.process_node import Node, NodeWishes, look_at_node
+from backendai_agent.runtimes.process_preparation import (
+    Choice,
+    UserRange,
+    check_patch,
+    clear,
+    find_containers,
+    hand_over,
+    own_variables,
+    prepare,
+    sweep,
+)
+from backendai_agent.runtimes.process_sandbox import (
+    announce,
+    base_environ,
+    build_command,
+)
+from backendai_agent.runtimes.process_supervisor import (
+    StillRunningError,
+    Watcher,
+    ask_to_end,
+    end_all,
+    launch,
+)
+from backendai_agent.runtimes.process_tending import Tended, connect, tend
+from backendai_agent.runtimes.process_tiers import NONE, find_shell
+from backendai_agent.runtimes.process_view import is_running, observe_all
+from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.core.agents import Isolation
+from backendai_hub.core.ids import is_id
+
+Containers = list[tuple[ProcessMemory, StartRecord]]
+Words = list[str]
+_START_SECONDS: Final = 30.0
+_END_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.002
+
+
+class ProcessRuntime(Configurable):
+    """Sessions as processes of this node, without a container engine."""
+
+    name = "process"
+
+    data_dir = Unicode(
+        help="The agent's folder; sessions live in its folder containers/."
+    ).tag(config=True)
+    environment = Unicode(
+        sys.prefix,
+        help="""Prefix of the Python environment that sessions run in, known to users
+        as the image "jupyterlab". It is shown to sessions read-only.""",
+    ).tag(config=True)
+    environments = Dict(
+        value_trait=Unicode(),
+        key_trait=Unicode(),
+        help="Further prepared environments: name of the image to prefix on this node.",
+    ).tag(config=True)
+    command = List(
+        Unicode(),
+        ["{python}", "-m", "backendai_lab.boot"],
+        help="""The main program of a session. {python} stands for the environment's
+        interpreter.""",
+    ).tag(config=True)
+    isolation = Enum(
+        ["auto", "namespaces", "none"],
+        "auto",
+        help="""How sessions are shut off. "auto" takes namespaces where they really
+        work and else none; "namespaces" refuses to serve without them; "none" serves
+        a single user.""",
+    ).tag(config=True)
+    root_without_isolation = Bool(
+        default_value=False,
+        help="""Serve without isolation even when the agent is root: the one user
+        then is root on this node.""",
+    ).tag(config=True)
+    limits = Enum(
+        ["auto", "cgroup v1", "cgroup v2", "systemd-user", "watchdog"],
+        "auto",
+        help="""What keeps sessions within their processors and memory. "auto" takes
+        the strictest that really works here.""",
+    ).tag(config=True)
+    network = Enum(
+        ["auto", "none", "slirp", "host"],
+        "auto",
+        help="""What sessions reach. "slirp": the outside, through slirp4netns, but
+        nothing on this node's loopback; "none": nothing; "host": this node's own
+        network, with every service that listens on it; "auto": slirp where it works,
+        else none.""",
+    ).tag(config=True)
+    bwrap = Unicode("bwrap", help="The bubblewrap program.").tag(config=True)
+    slirp4netns = Unicode("slirp4netns", help="The slirp4netns program.").tag(
+        config=True
+    )
+    first_uid = Integer(
+        200000,
+        help="""First of the host users that sessions run as when the agent is root,
+        one for each. They need no entry in /etc/passwd and must own nothing.""",
+    ).tag(config=True)
+    uid_count = Integer(10000, help="How many such users there are.").tag(config=True)
+    pids_limit = Integer(2048, help="Most processes and threads of a session.").tag(
+        config=True
+    )
+    tmp_bytes = Integer(
+        2 << 30, help="Size of a session's /tmp; what is in it counts as its memory."
+    ).tag(config=True)
+    log_bytes = Integer(
+        10 << 20, help="Length at which a session's log is cut to its last part."
+    ).tag(config=True)
+    cgroup_prefix = Unicode(
+        "backendai", help="Folder of our control groups, in each hierarchy."
+    ).tag(config=True)
+    visible = List(
+        Unicode(),
+        help="Further folders of this node that sessions see, read-only.",
+    ).tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._node: Node | None = None
+        self._watcher = Watcher()
+        self._users = UserRange(self.first_uid, self.uid_count)
+        self._turns: collections.defaultdict[str, asyncio.Lock] = (
+            collections.defaultdict(asyncio.Lock)
+        )
+        self._tending: asyncio.Task[None] | None = None
+
+    # -- the node ----------------------------------------------------------------
+
+    async def open(self) -> Isolation:
+        """Find out what this node can do, and take over what runs here already."""
+        if not self.data_dir:
+            raise RuntimeFailure("ProcessRuntime.data_dir is not set")
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._node = await asyncio.to_thread(look_at_node, self._wishes())
+        await asyncio.to_thread(sweep, self._folder)
+        for memory, _ in await asyncio.to_thread(self._all):
+            pid = memory.supervisor()
+            if pid is not None:
+                self._watcher.watch(memory.container.path.name, pid, lock=memory.lock)
+        self._tending = asyncio.create_task(tend(self._tended(), self._watcher))
+        return self._node.isolation
+
+    def _wishes(self) -> NodeWishes:
+        return NodeWishes(
+            folder=self._folder,
+            environments={"jupyterlab": self.environment, **self.environments},
+            module=self._needed_module(),
+            isolation=self.isolation,
+            limits=self.limits,
+            network=self.network,
+            bwrap=self.bwrap,
+            slirp=self.slirp4netns,
+            uid=self.first_uid + self.uid_count - 1,
+            cgroup_prefix=self.cgroup_prefix,
+            root_without_isolation=self.root_without_isolation,
+        )
+
+    def _tended(self) -> Tended:
+        return Tended(
+            folder=self._folder,
+            limits=self._limits,
+            slirp=self._here.slirp,
+            log_bytes=self.log_bytes,
+        )
+
+    def _needed_module(self) -> str:
+        words = list(self.command)
+        return words[words.index("-m") + 1] if "-m" in words[:-1] else ""
+
+    async def close(self) -> None:
+        """Let go of descriptors and tasks. Sessions go on."""
+        if self._tending is not None:
+            self._tending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._tending
+            self._tending = None
+        self._watcher.close()
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.data_dir).absolute() / "containers"
+
+    @property
+    def _here(self) -> Node:
+        if self._node is None:
+            raise RuntimeFailure("the runtime is not open")
+        return self._node
+
+    @property
+    def _limits(self) -> Limits:
+        return self._here.limits
+
+    def _all(self) -> Containers:
+        return list(find_containers(self._folder))
+
+    def _memory(self, container_id: str) -> ProcessMemory:
+        if not is_id(container_id):
+            raise RuntimeFailure(f"{container_id[:80]!r} is not a container id")
+        folder = container_folder(Path(self.data_dir).absolute(), container_id)
+        return ProcessMemory(folder)
+
+    # -- environments ------------------------------------------------------------
+
+    async def images(self) -> list[str]:
+        """List the names of the prepared environments that work."""
+        return sorted(self._here.environments)
+
+    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
+        """Environments are prepared by the operator: one is here, or never will be."""
+        self._environment(image)
+        progress(1.0)
+
+    def _environment(self, image: str) -> Environment:
+        for environment in self._here.environments.values():
+            if image in {environment.name, environment.prefix}:
+                return environment
+        refused = self._here.unusable.get(image)
+        raise RuntimeFailure(
+            refused
+            or f"{image} is not among this node's prepared environments:"
+            f" {', '.join(sorted(self._here.environments)) or 'there are none'}"
+        )
+
+    def run_inside(self, container_id: str) -> str:
+        """Tell where a container finds its run folder, in its own eyes."""
+        if self._here.tier.isolated:
+            return "/run/backendai"
+        return str(self._memory(container_id).container.run)
+
+    # -- starting ----------------------------------------------------------------
+
+    async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
+        """Start the session's main program, unless it runs already.
+
+        The activation is expected in the run folder by now. It is given to the
+        session's user here; one written later needs :meth:`hand_over`.
+        """
+        memory = self._memory(spec.id)
+        async with self._turns[spec.id]:
+            if await asyncio.to_thread(is_running, memory):
+                await self.hand_over(spec.id)
+                await self._reach(memory)
+                return
+            if memory.has_ended() and not memory.container.activation.exists():
+                return  # it had its life
+            try:
+                await self._start(memory, spec, patch)
+            except (LimitsFailure, StillRunningError, OSError) as error:
+                raise RuntimeFailure(str(error)) from error
+
+    async def _start(
+        self, memory: ProcessMemory, spec: ContainerSpec, patch: ContainerPatch
+    ) -> None:
+        here = self._here
+        choice = Choice(
+            environment=self._environment(spec.image),
+            tier=here.tier.name,
+            network=here.network,
+            nameservers=here.nameservers,
+            seccomp=here.tier.seccomp,
+        )
+        visible = check_patch(patch, self.visible)
+        bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)
+        record = await asyncio.to_thread(self._prepare, memory, spec, choice, bounds)
+        command = self._command(memory, spec, patch, record=record, visible=visible)
+        crashpoint("agent.created")
+        # No await between the two: a child that nobody watches is never collected.
+        pid = launch(
+            memory,
+            [*self._limits.wrap(spec.id, bounds), *command],
+            joins=self._limits.joins(spec.id),
+        )
+        self._watcher.watch(spec.id, pid, lock=memory.lock)
+        await self._reach(memory)
+        await asyncio.to_thread(memory.learn_init)
+        connect(memory, record, self._here.slirp, self._watcher)
+
+    def _prepare(
+        self, memory: ProcessMemory, spec: ContainerSpec, choice: Choice, bounds: Bounds
+    ) -> StartRecord:
+        containers = self._all()
+        if choice.tier == NONE:
+            self._refuse_second_owner(spec, containers)
+        if memory.read_record() is not None:  # an earlier start came only half way
+            end_all(memory, spec.id, self._limits, patience=_END_SECONDS)
+        uid = None
+        if self._here.tier.privileged:
+            used = [r.uid for _, r in containers if r.uid is not None]
+            uid = self._users.give(spec.id, used)
+        record = prepare(memory, spec, choice, uid=uid)
+        self._limits.create(spec.id, bounds)
+        return record
+
+    def _refuse_second_owner(self, spec: ContainerSpec, containers: Containers) -> None:
+        owners = {r.owner for _, r in containers if r.id != spec.id} - {spec.owner}
+        if owners:
+            raise RuntimeFailure(
+                "this node cannot shut sessions off from one another and serves one"
+                f" user at a time, now {', '.join(sorted(owners))}; install bubblewrap"
+                " on it, or use a node with Docker"
+            )
+
+    def _command(
+        self,
+        memory: ProcessMemory,
+        spec: ContainerSpec,
+        patch: ContainerPatch,
+        *,
+        record: StartRecord,
+        visible: list[str],
+    ) -> list[str]:
+        here, environment = self._here, self._environment(spec.image)
+        argv = [word.replace("{python}", environment.python) for word in self.command]
+        environ = base_environ(environment.prefix, shell=find_shell())
+        environ |= own_variables(memory, isolated=here.tier.isolated)
+        bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)
+        inner = self._limits.inner(bounds)
+        if here.tier.template is None:
+            words = [f"{name}={value}" for name, value in environ.items()]
+            marked = f"BACKENDAI_CONTAINER={spec.id}"
+            clean = ["/usr/bin/env", "--ignore-environment", *words, marked]
+            return [*clean, *inner, *announce(argv)]
+        sandbox = replace(
+            here.tier.template,
+            uid=record.uid,
+            work=memory.container.work,
+            run=memory.container.run,
+            etc=memory.etc,
+            share_network=here.network == "host",
+            read_only=(*environment.paths, *visible),
+            devices=patch.devices,
+            mounts=patch.mounts,
+            tmp_bytes=min(self.tmp_bytes, spec.memory or self.tmp_bytes),
+            shm_bytes=spec.shmem,
+            environ=environ,
+        )
+        return build_command(sandbox, argv, inner=inner)
+
+    async def _reach(self, memory: ProcessMemory) -> None:
+        """Wait until the main program runs, or say why it does not."""
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                while not memory.has_started():
+                    if not memory.is_supervised():
+                        said = memory.tail_log(3).strip()
+                        raise RuntimeFailure(f"the sandbox was not made: {said}")
+                    await asyncio.sleep(_LOOK_SECONDS)
+        except TimeoutError:
+            raise RuntimeFailure("the sandbox was not ready in time") from None
+
+    async def hand_over(self, container_id: str) -> None:
+        """Give the session's user an activation that was written just now."""
+        memory = self._memory(container_id)
+        record = await asyncio.to_thread(memory.read_record)
+        if record is not None:
+            await asyncio.to_thread(hand_over, memory, record)
+
+    # -- stopping ----------------------------------------------------------------
+
+    async def stop(self, container_id: str, grace: float) -> None:
+        """End the container, however far it has come, and remove all of it."""
+        if not is_id(container_id):
+            raise RuntimeFailure(f"{container_id[:80]!r} is not a container id")
+        memory = self._memory(container_id)
+        async with self._turns[container_id]:
+            isolated = self._was_isolated(memory)
+            if await asyncio.to_thread(ask_to_end, memory, isolated=isolated):
+                crashpoint("agent.stopping")
+                await self._watcher.wait(container_id, grace)
+            try:
+                await asyncio.to_thread(self._remove, memory, container_id)
+            except (StillRunningError, LimitsFailure, OSError) as error:
+                raise RuntimeFailure(
+                    f"{container_id} cannot be removed: {error}"
+                ) from (error)
+        self._users.take_back(container_id)
+        self._turns.pop(container_id, None)
+
+    def _was_isolated(self, memory: ProcessMemory) -> bool:
+        record = memory.read_record()
+        return record.tier != NONE if record else self._here.tier.isolated
+
+    def _remove(self, memory: ProcessMemory, container_id: str) -> None:
+        end_all(memory, container_id, self._limits, patience=_END_SECONDS)
+        self._limits.remove(container_id)
+        clear(memory)
+
+    # -- seeing ------------------------------------------------------------------
+
+    async def list(self) -> list[Observed]:
+        """List what is here: started by us, ended or not, and strange groups."""
+        return await asyncio.to_thread(observe_all, self._folder, self._limits)
+
+    async def endpoint(self, container_id: str, app: str) -> Endpoint | None:
+        """Tell where JupyterLab of a running container listens."""
+        if app != "lab" or not is_id(container_id):
+            return None
+        memory = self._memory(container_id)
+        if not is_running(memory):
+            return None
+        return Endpoint(socket=memory.container.lab_socket)
+
+    async def changes(self) -> AsyncIterator[str]:
+        """Yield a container's id when it ends, or its network does."""
+        while True:
+            name = await self._watcher.changes.get()
+            yield name.partition("/")[0]
+
+    async def logs(self, container_id: str, tail: int) -> str:
+        """Return the last *tail* lines the container printed."""
+        return await asyncio.to_thread(self._memory(container_id).tail_log, tail)

@@ -1,0 +1,210 @@
+"""Lay out what a container needs on disk before it starts, and clear it away.
+
+Ownership is the point of this module. Where the agent is root every container gets
+a host user of its own: its ``work`` and ``run`` folders and the activation in it
+belong to that user, everything above them to root alone. Where the agent is a
+plain user the folders are its own, and the sandbox's user stands for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from backendai_agent.folders import ContainerFolder
+from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+from backendai_agent.runtimes.process_environment import Environment
+from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
+from backendai_agent.runtimes.process_sandbox import HOME
+from backendai_agent.runtimes.process_tiers import write_etc
+from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.core.ids import is_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the runtime decided for a container before its folder is made."""
+
+    environment: Environment
+    tier: str
+    network: str
+    nameservers: tuple[str, ...] = ()
+    seccomp: bytes | None = None
+
+
+class UserRange:
+    """Host users for containers: ``count`` of them from ``first``."""
+
+    def __init__(self, first: int, count: int) -> None:
+        self._first = first
+        self._count = count
+        self._lock = threading.Lock()
+        self._given: dict[str, int] = {}
+
+    def give(self, container_id: str, used: Iterable[int]) -> int:
+        """Choose a user that no other container has.
+
+        Where to look first follows from the id, so that a user is not at once
+        given to the next container, and two agents on a node seldom meet.
+        """
+        with self._lock:
+            if container_id in self._given:
+                return self._given[container_id]
+            taken = {*used, *self._given.values()}
+            begin = zlib.crc32(container_id.encode())
+            for step in range(self._count):
+                uid = self._first + (begin + step) % self._count
+                if uid not in taken:
+                    self._given[container_id] = uid
+                    return uid
+        raise RuntimeFailure(
+            f"all {self._count} users from {self._first} on are in use on this node;"
+            " raise ProcessRuntime.uid_count"
+        )
+
+    def take_back(self, container_id: str) -> None:
+        """The container is gone; its user may be given again."""
+        with self._lock:
+            self._given.pop(container_id, None)
+
+
+def find_containers(folder: Path) -> Iterator[tuple[ProcessMemory, StartRecord]]:
+    """Yield every container that this runtime has started below *folder*."""
+    try:
+        entries = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if is_id(entry.name):
+            memory = ProcessMemory(ContainerFolder(entry))
+            record = memory.read_record()
+            if record is not None:
+                yield memory, record
+
+
+def prepare(
+    memory: ProcessMemory, spec: ContainerSpec, choice: Choice, *, uid: int | None
+) -> StartRecord:
+    """Make the container's folder and write down what is going to be started."""
+    memory.container.make()
+    memory.path.mkdir(mode=0o700, exist_ok=True)
+    memory.forget_run()
+    record = StartRecord(
+        id=spec.id,
+        session_id=spec.session_id,
+        session_name=spec.session_name,
+        owner=spec.owner,
+        image=choice.environment.name,
+        cpu=spec.cpu,
+        memory=spec.memory,
+        uid=uid,
+        tier=choice.tier,
+        network=choice.network,
+    )
+    memory.write_record(record)
+    hand_over(memory, record)
+    memory.etc.mkdir(mode=0o755, exist_ok=True)
+    write_etc(memory.etc, uid, nameservers=choice.nameservers)
+    if choice.seccomp is not None:
+        memory.seccomp.write_bytes(choice.seccomp)
+    return record
+
+
+def hand_over(memory: ProcessMemory, record: StartRecord) -> None:
+    """Give the session its folders, and the activation that lies in one of them.
+
+    The session's user may have put anything at these names, if this is not the
+    first time: links are never followed. The relay's socket stays ours.
+    """
+    if record.uid is None:
+        return
+    for path in (memory.container.work, memory.container.run):
+        os.chown(path, record.uid, record.uid, follow_symlinks=False)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    folder = os.open(memory.container.run, flags)
+    try:
+        name = memory.container.activation.name
+        os.chown(name, record.uid, record.uid, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:  # it comes later, or was taken up already
+        pass
+    finally:
+        os.close(folder)
+
+
+def check_patch(patch: ContainerPatch, visible: Iterable[str]) -> list[str]:
+    """Check what accelerators and the operator add; returns the visible paths."""
+    for device in patch.devices:
+        if not device.startswith("/dev/") or not Path(device).exists():
+            raise RuntimeFailure(f"device {device} is not on this node")
+    for source, target, _ in patch.mounts:
+        if not Path(source).exists():
+            raise RuntimeFailure(f"{source} is not on this node")
+        if ".." in Path(target).parts or not target.startswith("/"):
+            raise RuntimeFailure(f"{target} is no place inside a session")
+    return [path for path in visible if Path(path).exists()]
+
+
+def own_variables(memory: ProcessMemory, *, isolated: bool) -> dict[str, str]:
+    """Return the variables that differ where there is no sandbox."""
+    if isolated:
+        return {"HOME": HOME}
+    return {
+        "HOME": str(memory.container.work),
+        "BACKENDAI_RUN_DIR": str(memory.container.run),
+    }
+
+
+def clear(memory: ProcessMemory) -> None:
+    """Remove what the runtime made, and the container's folder if that empties it.
+
+    The record goes last, so that an interrupted removal is seen and done again.
+    """
+    container = memory.container
+    _remove([container.work, container.run])
+    memory.path.joinpath("record.json").unlink(missing_ok=True)
+    _remove([memory.path])
+    try:
+        container.path.rmdir()
+    except OSError:  # absent, or the agent keeps its own record of it there
+        return
+
+
+def sweep(folder: Path) -> None:
+    """Remove folders of starts that never came to be written down."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.name.startswith(".probe-"):
+            _remove([entry])
+        if not is_id(entry.name) or (entry / "record.json").exists():
+            continue
+        memory = ProcessMemory(ContainerFolder(entry))
+        if memory.read_record() is None and not memory.is_supervised():
+            clear(memory)
+
+
+def _remove(paths: list[Path]) -> None:
+    """Remove trees made by others: deep, closed to us, or with odd names."""
+    names = [str(path) for path in paths if path.is_symlink() or path.exists()]
+    if not names:
+        return
+    for attempt in range(2):
+        removed = subprocess.run(  # noqa: S603 - our own paths
+            ["/bin/rm", "-rf", "--one-file-system", "--", *names],
+            capture_output=True,
+            check=False,
+        )
+        if removed.returncode == 0:
+            return
+        if attempt == 0:  # folders that their owner has closed to himself
+            subprocess.run(  # noqa: S603 - our own paths
+                ["/bin/chmod", "-R", "u+rwX", "--", *names],
+                capture_output=True,
+                check=False,
+            )
+    for name in names:
+        shutil.rmtree(name)  # fails, and says where
