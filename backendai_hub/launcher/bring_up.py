@@ -130,24 +130,28 @@ async def run_platform(
     adopted = set(running_processes(folder))
     supervisor.start(running=adopted)
     asked_to_stop = asyncio.create_task(stop.wait())
+    findings = Findings(layout, wants_token=audience.wants_token)
+    coming_up = asyncio.create_task(
+        supervisor.wait_ready(findings.checks(), launcher.start_timeout)
+    )
+    broken = asyncio.create_task(supervisor.wait_broken())
+    was_up = False
     try:
-        findings = Findings(layout, wants_token=audience.wants_token)
-        coming_up = asyncio.create_task(
-            supervisor.wait_ready(findings.checks(), launcher.start_timeout)
-        )
-        await _first_of(coming_up, asked_to_stop)
+        await _first_of(coming_up, asked_to_stop, broken)
         if coming_up.done():
             coming_up.result()
+            was_up = True
             audience.tell_ready(findings.ready(password))
             _remember_shown(layout, password)
-            broken = asyncio.create_task(supervisor.wait_broken())
             await _first_of(asked_to_stop, broken)
-        else:
-            await _cancel(coming_up)
-        _say_what_stays(layout, audience.tell)
+        if broken.done():
+            broken.result()
     finally:
-        await _cancel(asked_to_stop)
-        await supervisor.stop(launcher.stop_timeout)
+        for task in (asked_to_stop, coming_up, broken):
+            await _cancel(task)
+        _say_what_stays(layout, audience.tell)
+        # What ran before a start that failed goes on as it was.
+        await supervisor.stop(launcher.stop_timeout, release_adopted=not was_up)
 
 
 class Findings:
@@ -254,5 +258,4 @@ async def _first_of(*tasks: asyncio.Task[object]) -> None:
 
 async def _cancel(task: asyncio.Task[object]) -> None:
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.gather(task, return_exceptions=True)

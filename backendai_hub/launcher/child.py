@@ -86,6 +86,7 @@ class Child:
         self._folder = folder
         self._tell = tell
         self._stopping = asyncio.Event()
+        self._adopted = False
         self._popen: subprocess.Popen[bytes] | None = None
         self._pidfd: int | None = None
 
@@ -112,10 +113,13 @@ class Child:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
 
-    async def stop(self, grace: float) -> None:
-        """Ask the process to end, and end it if it has not within *grace* seconds."""
+    async def stop(self, grace: float, *, release_adopted: bool = False) -> None:
+        """Ask the process to end, and end it if it has not within *grace* seconds.
+
+        With *release_adopted*, a process that ran before us is left running.
+        """
         self._stopping.set()
-        if self._pidfd is None:
+        if self._pidfd is None or (release_adopted and self._adopted):
             return
         self._signal(signal.SIGTERM)
         ended = await self._wait_at_most(grace)
@@ -140,6 +144,7 @@ class Child:
         if _read_record(self._folder.record(self.name)) == Record(
             pid=pid, fingerprint=self.command.fingerprint
         ):
+            self._adopted = True
             self._say(EventKind.ADOPTED, f"runs already as process {pid}; adopted")
             return
         self._say(
@@ -206,6 +211,7 @@ class Child:
             os.close(self._pidfd)
         self._pidfd = None
         self._popen = None
+        self._adopted = False
         self.pid = None
 
 

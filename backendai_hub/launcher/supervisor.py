@@ -70,9 +70,14 @@ class Supervisor:
                 task.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, grace: float, *, release_adopted: bool = False) -> None:
         """Stop every process; sessions are not processes of ours and go on."""
-        await asyncio.gather(*(child.stop(grace) for child in self._children.values()))
+        await asyncio.gather(
+            *(
+                child.stop(grace, release_adopted=release_adopted)
+                for child in self._children.values()
+            )
+        )
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -158,10 +158,17 @@ async def _change(platform: Platform, account: Account, request: VerifyRequest) 
 
 
 async def ensure_account(platform: Platform, name: str, password_hash: str) -> bool:
-    """Create an account whose password has to be changed; tell whether it is new."""
+    """Create an account whose password has to be changed; tell whether it is new.
+
+    While nobody has chosen a password of their own, another one-time password takes
+    the place of the first: it may never have reached anybody's eyes.
+    """
     name = normalise(name)
     async with platform.database.transaction() as tx:
-        if await history.get_account(tx.connection, name) is not None:
+        account = await history.get_account(tx.connection, name, lock=True)
+        if account is not None:
+            if account.must_change and account.password_hash != password_hash:
+                await history.change_account(tx, name, password_hash=password_hash)
             return False
         await history.insert_account(
             tx,
