@@ -170,21 +170,21 @@ class BackendAIAgent(Application):
         check_keys(self.config, ours, foreign=foreign)
 
     def _plugin_classes(self) -> list[type[Any]]:
-        """Load the plugins that may be configured; one in use must load."""
-        loaded = []
-        for name in find_plugins("backendai_agent.runtimes", RUNTIMES):
-            try:
-                loaded.append(load_runtime(name))
-            except ImportError:
-                if name == self.runtime:
-                    raise
-        for name in find_plugins("backendai_agent.accelerators", ACCELERATORS):
-            try:
-                loaded.append(load_accelerator(name))
-            except ImportError:
-                if name in self.accelerators:
-                    raise
-        return loaded
+        """Import the plugins that are used or configured, and no others."""
+        runtimes = find_plugins("backendai_agent.runtimes", RUNTIMES)
+        accelerators = find_plugins("backendai_agent.accelerators", ACCELERATORS)
+        used = [
+            *(name for name in runtimes if self._is_used(runtimes[name])),
+            *([] if self.runtime == "auto" else [self.runtime]),
+        ]
+        devices = [name for name in accelerators if self._is_used(accelerators[name])]
+        return [
+            *map(load_runtime, dict.fromkeys(used)),
+            *map(load_accelerator, dict.fromkeys([*self.accelerators, *devices])),
+        ]
+
+    def _is_used(self, place: str) -> bool:
+        return place.rpartition(":")[2] in self.config
 
     def make_settings(self) -> AgentSettings:
         """Put the traits in the form the agent works with."""

@@ -156,7 +156,6 @@ class Link:
         async with session.get(
             f"{self._url}/assignments",
             params={
-                "epoch": str(self.position.epoch),
                 "newer_than": str(self.position.generation),
                 "wait": f"{wait:g}",
             },
