@@ -40,6 +40,7 @@ shift 2
 echo $$ > "$folder/pid"
 ulimit -c 0
 (
+  umask 022
   IFS=:
   for file in $joins; do echo 0 > "$file" || exit 125; done
   unset IFS

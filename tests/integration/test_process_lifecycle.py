@@ -1,0 +1,260 @@
+"""A session of the process runtime from its start to the last trace of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+
+from process_harness import (
+    NOTHING,
+    PREAMBLE,
+    SLEEP,
+    Node,
+    make_spec,
+    open_node,
+    traces,
+    until,
+    write_program,
+)
+
+pytestmark = pytest.mark.bwrap
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    async with open_node(tmp_path) as node:
+        yield node
+
+
+async def test_a_session_runs_is_seen_and_leaves_nothing(node: Node) -> None:
+    assert node.isolation.tier == "namespaces"
+    assert node.isolation.multi_user
+    spec = await node.launch("print('hello')\n" + SLEEP)
+
+    seen = await node.see(spec.id)
+    assert seen is not None
+    assert (seen.running, seen.session_id) == (True, spec.session_id)
+    await until(lambda: "hello" in node.log_of(spec.id))
+    assert await node.runtime.logs(spec.id, 10) == "hello\n"
+    assert traces(spec.id) != NOTHING
+
+    await node.runtime.stop(spec.id, 5)
+
+    assert await node.see(spec.id) is None
+    assert not node.folder(spec.id).path.exists()
+    await until(lambda: traces(spec.id) == NOTHING, what=lambda: str(traces(spec.id)))
+
+
+async def test_starting_twice_makes_one_container(node: Node) -> None:
+    spec = make_spec()
+    mark = "open('/home/work/starts', 'a').write('x')\n"
+    write_program(node.folder(spec.id), mark + SLEEP)
+    starts = [node.runtime.start(spec, ContainerPatch()) for _ in range(3)]
+    await asyncio.gather(*starts)
+    await node.runtime.start(spec, ContainerPatch())
+
+    written = node.folder(spec.id).work / "starts"
+    await until(written.exists)
+    assert written.read_text() == "x"
+    assert len(await node.runtime.list()) == 1
+
+
+async def test_what_has_ended_is_not_started_again(node: Node) -> None:
+    spec = await node.launch("raise SystemExit(3)")
+    seen = await node.until_ended(spec.id)
+    assert (seen.exit_code, seen.reason) == (3, "exited with code 3")
+
+    await node.runtime.start(spec, ContainerPatch())
+    seen = await node.see(spec.id)
+    assert seen is not None
+    assert not seen.running
+
+
+async def test_an_end_is_told_at_once(node: Node) -> None:
+    spec = await node.launch("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    async with asyncio.timeout(10):
+        assert await anext(node.runtime.changes()) == spec.id
+    seen = await node.until_ended(spec.id)
+    assert seen.reason == "killed by SIGSEGV"
+    assert seen.exit_code == 139
+
+
+async def test_the_main_program_is_asked_before_it_is_killed(node: Node) -> None:
+    spec = await node.launch(
+        "import os, signal, time\n"
+        "def end(*_):\n"
+        "    os.write(1, b'asked\\n'); time.sleep(0.2); os._exit(0)\n"
+        "signal.signal(signal.SIGTERM, end); print('ready')\n" + SLEEP
+    )
+    await until(lambda: "ready" in node.log_of(spec.id))
+    log = node.folder(spec.id).path / "process" / "log"
+    with log.open() as kept:
+        await node.runtime.stop(spec.id, 10)
+        assert kept.read() == "ready\nasked\n"
+
+
+async def test_a_program_that_will_not_end_is_killed_with_its_children(
+    node: Node,
+) -> None:
+    spec = await node.launch(
+        "import os, signal\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "for _ in range(5):\n"
+        "    if os.fork() == 0: os.setsid(); break\n"
+        "print('ready')\n" + SLEEP
+    )
+    await until(lambda: node.log_of(spec.id).count("ready") == 6)
+    await node.runtime.stop(spec.id, 0.1)
+    await until(lambda: traces(spec.id) == NOTHING)
+
+
+async def test_the_activation_is_the_sessions_and_nobody_elses(node: Node) -> None:
+    spec = make_spec()
+    folder = node.folder(spec.id)
+    program = (
+        "path = '/run/backendai/activation.json'\n"
+        "results['mode'] = oct(os.stat(path).st_mode & 0o777)\n"
+        "results['own'] = os.stat(path).st_uid == os.getuid()\n"
+        "results['read'] = open(path).read()\n"
+        "os.unlink(path); results['root'] = os.getuid() == 0\n"
+    )
+    write_program(folder, PREAMBLE + program + "tell()\n" + SLEEP)
+    folder.activation.write_text("secret")
+    folder.activation.chmod(0o600)
+    await node.runtime.start(spec, ContainerPatch())
+
+    found = await node.result(spec)
+    assert found == {"mode": "0o600", "own": True, "read": "secret", "root": False}
+    assert not folder.activation.exists()
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    if os.geteuid() == 0:
+        assert folder.work.stat().st_uid >= 200000
+
+
+async def test_an_activation_may_come_later(node: Node) -> None:
+    waiting = (
+        "path = '/run/backendai/activation.json'\n"
+        "while not os.access(path, os.R_OK): time.sleep(0.01)\n"
+        "results['read'] = open(path).read()\n"
+    )
+    spec = await node.launch(PREAMBLE + waiting + "tell()\n" + SLEEP)
+    activation = node.folder(spec.id).activation
+    activation.write_text("secret")
+    activation.chmod(0o600)
+    await node.runtime.hand_over(spec.id)
+    assert await node.result(spec) == {"read": "secret"}
+
+
+async def test_jupyterlabs_place_is_a_socket_in_the_run_folder(node: Node) -> None:
+    spec = await node.launch(
+        "import socket\ns = socket.socket(socket.AF_UNIX)\n"
+        "s.bind('/run/backendai/lab.sock'); s.listen()\n"
+        "c, _ = s.accept(); c.sendall(b'hello'); c.close()\n" + SLEEP
+    )
+    endpoint = await node.runtime.endpoint(spec.id, "lab")
+    assert endpoint is not None
+    assert endpoint.socket is not None
+    await until(endpoint.socket.exists)
+    held = os.open(endpoint.socket, os.O_PATH | os.O_NOFOLLOW)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"/proc/self/fd/{held}")
+        assert client.recv(5) == b"hello"
+    os.close(held)
+    assert await node.runtime.endpoint(spec.id, "ssh") is None
+    await node.runtime.stop(spec.id, 0)
+    assert await node.runtime.endpoint(spec.id, "lab") is None
+
+
+async def test_an_unknown_environment_is_refused_by_name(node: Node) -> None:
+    assert await node.runtime.images() == ["jupyterlab"]
+    await node.runtime.fetch("jupyterlab", lambda _: None)
+    with pytest.raises(RuntimeFailure, match="pytorch.*jupyterlab"):
+        await node.runtime.fetch("pytorch", lambda _: None)
+    with pytest.raises(RuntimeFailure, match="pytorch"):
+        await node.launch(image="pytorch")
+
+
+async def test_stopping_what_is_not_here_is_success(node: Node) -> None:
+    await node.runtime.stop(make_spec().id, 1)
+    with pytest.raises(RuntimeFailure, match="not a container id"):
+        await node.runtime.stop("../../etc", 1)
+
+
+async def test_a_device_that_is_not_here_is_refused(node: Node) -> None:
+    spec = make_spec()
+    write_program(node.folder(spec.id), SLEEP)
+    with pytest.raises(RuntimeFailure, match="/dev/nvidia99"):
+        await node.runtime.start(spec, ContainerPatch(devices=("/dev/nvidia99",)))
+    await node.runtime.stop(spec.id, 0)
+
+
+async def test_devices_and_folders_of_accelerators_are_shown(
+    node: Node, tmp_path: Path
+) -> None:
+    shown = tmp_path / "driver"
+    shown.mkdir(mode=0o755)
+    (shown / "version").write_text("7")
+    spec = make_spec()
+    program = (
+        "attempt('read', lambda: open('/opt/driver/version').read())\n"
+        "attempt('write', lambda: open('/opt/driver/new', 'w'))\n"
+        "attempt('device', lambda: os.stat('/dev/fuse').st_rdev)\n"
+    )
+    write_program(node.folder(spec.id), PREAMBLE + program + "tell()\n" + SLEEP)
+    patch = ContainerPatch(
+        devices=("/dev/fuse",), mounts=((str(shown), "/opt/driver", True),)
+    )
+    await node.runtime.start(spec, patch)
+    found = await node.result(spec)
+    assert found["read"] == ["done", "'7'"]
+    assert found["write"][0] == "refused"
+    assert found["device"] == ["done", str(os.stat("/dev/fuse").st_rdev)]
+
+
+async def test_folders_that_are_hard_to_remove_are_removed(node: Node) -> None:
+    spec = await node.launch(
+        PREAMBLE + "os.mkdir('closed'); open('closed/in', 'w'); os.chmod('closed', 0)\n"
+        "for _ in range(3000): os.mkdir('d'); os.chdir('d')\n"
+        "tell()\n" + SLEEP
+    )
+    await node.result(spec)
+    await node.runtime.stop(spec.id, 0)
+    assert not node.folder(spec.id).path.exists()
+
+
+async def test_the_agents_own_record_outlives_the_container(node: Node) -> None:
+    spec = await node.launch()
+    record = node.folder(spec.id).record
+    record.write_text("{}")
+    await node.runtime.stop(spec.id, 0)
+    assert [path.name for path in node.folder(spec.id).path.iterdir()] == [record.name]
+    record.unlink()
+
+
+async def test_what_was_begun_and_never_started_is_swept_up(tmp_path: Path) -> None:
+    async with open_node(tmp_path) as node:
+        folder = node.folder(make_spec().id)
+        folder.make()
+        folder.activation.write_text("secret")
+    async with open_node(tmp_path):
+        assert not folder.path.exists()
+
+
+async def test_the_log_is_bounded_and_keeps_its_end(tmp_path: Path) -> None:
+    async with open_node(tmp_path, log_bytes=100_000) as node:
+        spec = await node.launch(
+            "for i in range(20000): print(f'line {i}')\nprint('last')\n" + SLEEP
+        )
+        log = node.folder(spec.id).path / "process" / "log"
+        old = log.with_name("log.old")
+        await until(old.exists)
+        assert log.stat().st_size <= 100_000
+        assert (await node.runtime.logs(spec.id, 1)) == "last\n"
+        assert len((await node.runtime.logs(spec.id, 50)).splitlines()) == 50
