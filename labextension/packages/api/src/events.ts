@@ -71,10 +71,13 @@ export interface EventSourceOptions {
   silence?: number;
   wait?(milliseconds: number, signal: AbortSignal): Promise<void>;
   random?(): number;
+  now?(): number;
 }
 
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
+/** A stream that lasted this long and then ended did so on purpose. */
+const HEALTHY = 30_000;
 
 /** Follow a stream until `signal` aborts, resuming where it broke off. */
 export async function followEvents(options: EventSourceOptions): Promise<void> {
@@ -94,6 +97,9 @@ export async function followEvents(options: EventSourceOptions): Promise<void> {
       onState('refused');
       return;
     }
+    if (outcome === 'ended') {
+      continue; // the service ends streams now and then, to look at rights again
+    }
     onState('retrying');
     // Half of the wait is random: a restarted service must not meet everybody at once.
     const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** failures);
@@ -106,7 +112,8 @@ async function readOnce(
   options: EventSourceOptions,
   after: string,
   onProgress: (id: string) => void
-): Promise<'lost' | 'refused'> {
+): Promise<'ended' | 'lost' | 'refused'> {
+  const { now = Date.now } = options;
   const attempt = new AbortController();
   const stop = (): void => attempt.abort();
   options.signal.addEventListener('abort', stop);
@@ -126,11 +133,13 @@ async function readOnce(
       return 'lost';
     }
     options.onState('live');
+    const begun = now();
     onProgress('');
     for await (const event of readEvents(response.body, listen)) {
       onProgress(event.id);
       options.onEvent(event);
     }
+    return now() - begun > HEALTHY ? 'ended' : 'lost';
   } catch {
     // Every way of losing the stream has the same remedy: open it again.
   } finally {

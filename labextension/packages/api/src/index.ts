@@ -30,8 +30,8 @@ export class ApiError extends Error {
   constructor(
     message: string,
     readonly status: number,
-    readonly code: string = '',
-    readonly requestId: string = ''
+    readonly code = '',
+    readonly requestId = ''
   ) {
     super(message);
     this.name = 'ApiError';

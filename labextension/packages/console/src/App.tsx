@@ -44,7 +44,7 @@ function HostedPages(): JSX.Element {
       notify,
       sessionHref: id => `${prefix}sessions/${id}`,
       navigate: href => navigate(href.slice(prefix.length - 1)),
-      launchHref: `${hub}spawn`,
+      launchHref: server => (server ? `${hub}spawn/${server}` : `${hub}spawn`),
       login: () => window.location.reload(),
       language,
       colorMode: mode,

@@ -11,7 +11,9 @@ export const prefix = meta('backendai-prefix');
 /** JupyterHub's own pages, with a slash at their end. */
 export const hub = meta('backendai-hub');
 
-export const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce;
+export const nonce = document.querySelector<HTMLMetaElement>(
+  'meta[property="csp-nonce"]'
+)?.nonce;
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS'];
 

@@ -15,8 +15,8 @@ export interface Host {
   sessionHref(id: string): string | null;
   /** Go to one of the host's own pages without loading the document again. */
   navigate(href: string): void;
-  /** Where a new session is asked for. */
-  launchHref: string;
+  /** Where a session is asked for; `server` is `user/name`, or null for the default one. */
+  launchHref(server: string | null): string;
   /** Ask the user to log in again. */
   login(): void;
   language: string;

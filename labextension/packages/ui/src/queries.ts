@@ -64,7 +64,9 @@ export const sessionQuery = ({ api, visible }: Host, id: string, polling: boolea
   queryOptions({
     queryKey: keys.session(id),
     queryFn: ({ signal }) =>
-      unwrap(api.GET('/api/sessions/{session_id}', { params: { path: { session_id: id } }, signal })),
+      unwrap(
+        api.GET('/api/sessions/{session_id}', { params: { path: { session_id: id } }, signal })
+      ),
     refetchInterval: polling ? POLL : false,
     enabled: visible
   });
@@ -73,7 +75,12 @@ export const historyQuery = ({ api, visible }: Host, id: string, polling: boolea
   queryOptions({
     queryKey: keys.history(id),
     queryFn: ({ signal }) =>
-      unwrap(api.GET('/api/sessions/{session_id}/events', { params: { path: { session_id: id } }, signal })),
+      unwrap(
+        api.GET('/api/sessions/{session_id}/events', {
+          params: { path: { session_id: id } },
+          signal
+        })
+      ),
     refetchInterval: polling ? POLL : false,
     enabled: visible
   });

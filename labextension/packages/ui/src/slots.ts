@@ -11,7 +11,11 @@ export function slotTitle(slot: string, t: TFunction): string {
 }
 
 /** `2 CPU · 4 GiB · 1 NVIDIA GPU`, from the amounts the API gives. */
-export function describeSlots(slots: Record<string, string>, t: TFunction, language: string): string {
+export function describeSlots(
+  slots: Record<string, string>,
+  t: TFunction,
+  language: string
+): string {
   return sortSlots(Object.keys(slots))
     .map(slot => {
       const amount = parseAmount(slot, slots[slot] ?? '');

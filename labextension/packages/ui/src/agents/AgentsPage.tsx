@@ -1,6 +1,13 @@
 import { ApiError, type Agent } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
-import { CircleAlert, CircleCheck, CircleOff, CirclePause, Server, TriangleAlert } from 'lucide-react';
+import {
+  CircleAlert,
+  CircleCheck,
+  CircleOff,
+  CirclePause,
+  Server,
+  TriangleAlert
+} from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { parseAmount, showAmount, sortSlots } from '../amounts';
 import { useHost } from '../host';
@@ -107,7 +114,9 @@ function AgentMeters({ agent }: { agent: Agent }): JSX.Element {
           used: showAmount(slot, used, language),
           total: showAmount(slot, total, language)
         });
-        return <Meter key={slot} label={slotTitle(slot, t)} text={text} value={used} max={total} />;
+        return (
+          <Meter key={slot} label={slotTitle(slot, t)} text={text} value={used} max={total} />
+        );
       })}
     </div>
   );

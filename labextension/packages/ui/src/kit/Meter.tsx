@@ -23,7 +23,10 @@ export function Meter({ label, text, value, max }: Props): JSX.Element {
         aria-valuetext={text}
         className="bai-meter-track"
       >
-        <span className={`bai-meter-fill bai-fill-${tone}`} style={{ width: `${share * 100}%` }} />
+        <span
+          className={`bai-meter-fill bai-fill-${tone}`}
+          style={{ width: `${share * 100}%` }}
+        />
       </span>
     </div>
   );

@@ -4,7 +4,13 @@ import { ago, exactly } from '../times';
 const TICK = 15_000;
 
 /** How long ago, and the exact time for those who point at it. */
-export function RelativeTime({ iso, language }: { iso: string; language: string }): JSX.Element {
+export function RelativeTime({
+  iso,
+  language
+}: {
+  iso: string;
+  language: string;
+}): JSX.Element {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), TICK);

@@ -58,7 +58,11 @@ export function startState(resources: Resources, given: Partial<LaunchSpec>): La
   return state;
 }
 
-export function chooseImage(state: LaunchState, name: string, resources: Resources): LaunchState {
+export function chooseImage(
+  state: LaunchState,
+  name: string,
+  resources: Resources
+): LaunchState {
   const image = resources.images.find(each => each.name === name);
   const fresh = typedAmounts(startingAmounts(image, formSlots(resources)));
   const kept = Object.fromEntries(state.touched.map(slot => [slot, state.typed[slot] ?? '']));

@@ -16,8 +16,7 @@ export interface Shortage {
 }
 
 export type Judgement =
-  | { verdict: 'now' | 'unknown' }
-  | { verdict: 'wait' | 'never'; shortages: Shortage[] };
+  { verdict: 'now' | 'unknown' } | { verdict: 'wait' | 'never'; shortages: Shortage[] };
 
 export interface Room {
   total: number;

@@ -1,7 +1,7 @@
 /** A page of sessions with everything around it: waiting, nothing, failure, more. */
 import { ApiError } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
-import { ChevronLeft, ChevronRight, CircleAlert, Plus, SquareTerminal, WifiOff } from 'lucide-react';
+import { ChevronLeft, ChevronRight, CircleAlert, SquareTerminal, WifiOff } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
@@ -9,9 +9,10 @@ import { Button } from '../kit/Button';
 import { Banner, EmptyState, Skeleton } from '../kit/States';
 import { pageQuery } from '../queries';
 import { useStreamState } from './live';
+import { NewSession } from './NewSession';
 import { SessionTable } from './SessionTable';
 import { useStopSession } from './stop';
-import type { Order, SessionsView, StatusFilter } from './view';
+import { ROWS, type Order, type SessionsView, type StatusFilter } from './view';
 
 interface Props {
   status: StatusFilter;
@@ -21,8 +22,6 @@ interface Props {
   order: Order;
   onOrder?(order: Order): void;
 }
-
-const ROWS = 20;
 
 /** Give this a `key` of its filter: cursors of one filter mean nothing in another. */
 export function SessionList({ limit = ROWS, ...props }: Props): JSX.Element {
@@ -85,7 +84,6 @@ export function SessionList({ limit = ROWS, ...props }: Props): JSX.Element {
 
 function NoSessions({ status, later }: { status: StatusFilter; later: boolean }): JSX.Element {
   const { t } = useTranslation();
-  const host = useHost();
   if (later) {
     return <p className="bai-nothing">{t('sessions.emptyPage')}</p>;
   }
@@ -95,13 +93,7 @@ function NoSessions({ status, later }: { status: StatusFilter; later: boolean })
       icon={<SquareTerminal size={32} />}
       title={t(`sessions.empty${kind}Title`)}
       text={t(`sessions.empty${kind}Text`)}
-      action={
-        status === 'ended' ? null : (
-          <Button kind="primary" href={host.launchHref} icon={<Plus size={16} aria-hidden />}>
-            {t('sessions.new')}
-          </Button>
-        )
-      }
+      action={status === 'ended' ? null : <NewSession />}
     />
   );
 }

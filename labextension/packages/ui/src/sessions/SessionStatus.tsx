@@ -25,7 +25,10 @@ export function SessionBadge({ status }: { status: SessionStatus }): JSX.Element
   const tone = toneOf(status);
   const Icon = ICONS[status] ?? LoaderCircle;
   return (
-    <Badge tone={tone} icon={<Icon size={14} className={tone === 'progress' ? 'bai-spin' : ''} />}>
+    <Badge
+      tone={tone}
+      icon={<Icon size={14} className={tone === 'progress' ? 'bai-spin' : ''} />}
+    >
       {t(`status.${status}`, { defaultValue: status })}
     </Badge>
   );

@@ -75,7 +75,13 @@ function useColumns({ showOwner, onStop }: Props): Column<Session>[] {
   return columns.filter(column => column !== false);
 }
 
-function SessionAge({ session, language }: { session: Session; language: string }): JSX.Element {
+function SessionAge({
+  session,
+  language
+}: {
+  session: Session;
+  language: string;
+}): JSX.Element {
   const { t } = useTranslation();
   return (
     <span className="bai-status">
@@ -91,7 +97,8 @@ function SessionAge({ session, language }: { session: Session; language: string 
 
 function SessionName({ session }: { session: Session }): JSX.Element {
   const host = useHost();
-  const href = host.sessionHref(session.id) ?? (session.status === 'RUNNING' ? session.url : null);
+  const href =
+    host.sessionHref(session.id) ?? (session.status === 'RUNNING' ? session.url : null);
   if (!href) {
     return <span className="bai-name">{session.name}</span>;
   }

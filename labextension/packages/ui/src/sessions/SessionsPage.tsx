@@ -1,13 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
-import { Button } from '../kit/Button';
 import { Segmented } from '../kit/Segmented';
 import { Switch } from '../kit/Switch';
 import { PageHeading } from '../PageHeading';
 import { meQuery } from '../queries';
+import { NewSession } from './NewSession';
 import { SessionList } from './SessionList';
 import { StreamIndicator } from './StreamIndicator';
 import { EVERYBODY, type Order, type StatusFilter } from './view';
@@ -26,9 +25,7 @@ export function SessionsPage(): JSX.Element {
   return (
     <>
       <PageHeading title={t('sessions.title')} beside={<StreamIndicator />}>
-        <Button kind="primary" href={host.launchHref} icon={<Plus size={16} aria-hidden />}>
-          {t('sessions.new')}
-        </Button>
+        <NewSession />
       </PageHeading>
       <div className="bai-toolbar">
         <Segmented

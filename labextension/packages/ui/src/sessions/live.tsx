@@ -1,5 +1,11 @@
 /** One event stream per page, written into the query cache. */
-import { followEvents, type EventMessage, type ServerEvent, type SessionPage, type StreamState } from '@backendai/api';
+import {
+  followEvents,
+  type EventMessage,
+  type ServerEvent,
+  type SessionPage,
+  type StreamState
+} from '@backendai/api';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from 'react';
 import { useHost } from '../host';

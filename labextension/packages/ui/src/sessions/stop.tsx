@@ -66,7 +66,10 @@ function useStopMutation() {
       client.setQueryData(keys.session(answer.id), answer);
     },
     onError: (error, session) => {
-      host.notify('error', t('sessions.stopFailed', { name: session.name, reason: error.message }));
+      host.notify(
+        'error',
+        t('sessions.stopFailed', { name: session.name, reason: error.message })
+      );
       // Not the row as it was: it may have moved on meanwhile.
       void client.invalidateQueries({ queryKey: keys.sessions });
     }

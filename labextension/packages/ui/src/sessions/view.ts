@@ -5,6 +5,8 @@ import { isEnded } from './status';
 export type StatusFilter = 'live' | 'ended' | 'all';
 export type Order = 'created_at' | '-created_at';
 
+export const ROWS = 20;
+
 /** What the service calls all owners, for those who may see them. */
 export const EVERYBODY = '*';
 
@@ -16,6 +18,11 @@ export interface SessionsView {
   /** The cursor the page begins after; empty for the first one. */
   after: string;
   limit: number;
+}
+
+/** What most people look at first, most of the time. */
+export function firstLivePage(owner: string): SessionsView {
+  return { status: 'live', order: '-created_at', owner, after: '', limit: ROWS };
 }
 
 export function belongs(session: Session, view: SessionsView): boolean {
@@ -60,7 +67,11 @@ export function applyEvent(
   return insertNewest(page, view, session);
 }
 
-function insertNewest(page: SessionPage, view: SessionsView, session: Session): SessionPage | null {
+function insertNewest(
+  page: SessionPage,
+  view: SessionsView,
+  session: Session
+): SessionPage | null {
   const oldest = page.items.at(-1);
   if (oldest && page.next && session.created_at < oldest.created_at) {
     return page; // it belongs to a later page
@@ -79,7 +90,9 @@ export function markStopping(page: SessionPage, id: string): SessionPage {
   return {
     ...page,
     items: page.items.map(row =>
-      row.id === id ? { ...row, status: row.status === 'PENDING' ? 'CANCELLED' : 'TERMINATING', reason: '' } : row
+      row.id === id
+        ? { ...row, status: row.status === 'PENDING' ? 'CANCELLED' : 'TERMINATING', reason: '' }
+        : row
     )
   };
 }

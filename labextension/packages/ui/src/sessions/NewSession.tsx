@@ -1,0 +1,40 @@
+import type { Session } from '@backendai/api';
+import { useQuery } from '@tanstack/react-query';
+import { Plus } from 'lucide-react';
+import { useTranslation } from 'react-i18next';
+import { useHost } from '../host';
+import { Button } from '../kit/Button';
+import { meQuery, pageQuery } from '../queries';
+import { firstLivePage } from './view';
+
+/**
+ * The JupyterHub server for a new session: null is the default one.
+ *
+ * JupyterHub leads from the default server's launch page straight into that server
+ * while it runs, so the next session needs a name of its own.
+ */
+export function freeServer(user: string, live: Session[]): string | null {
+  const own = live.filter(session => session.attachment?.user === user);
+  const taken = new Set(own.map(session => session.attachment?.server));
+  if (!taken.has('')) {
+    return null;
+  }
+  let number = 2;
+  while (taken.has(`session-${number}`)) {
+    number += 1;
+  }
+  return `${encodeURIComponent(user)}/session-${number}`;
+}
+
+export function NewSession(): JSX.Element {
+  const { t } = useTranslation();
+  const host = useHost();
+  const me = useQuery(meQuery(host)).data;
+  const live = useQuery(pageQuery(host, firstLivePage(me?.name ?? ''), false)).data;
+  const server = me && live ? freeServer(me.name, live.items) : null;
+  return (
+    <Button kind="primary" href={host.launchHref(server)} icon={<Plus size={16} aria-hidden />}>
+      {t('sessions.new')}
+    </Button>
+  );
+}
