@@ -56,7 +56,8 @@ _DEFAULT_IMAGES = [
             "process": "jupyterlab",
             "fake": "fake",
         },
-        "minimum": {"cpu": "0.1", "mem": "512m"},
+        "minimum": {"cpu": "0.1", "mem": "256m"},
+        "preferred": {"cpu": "1", "mem": "1g"},
         "shmem": "64m",
     }
 ]
@@ -120,7 +121,7 @@ class HubService(Application):
         Dict(),
         _DEFAULT_IMAGES,
         help="""The environments on offer, in order: name, title, references per
-        runtime, architecture, minimum, shmem.""",
+        runtime, architecture, minimum, preferred, shmem.""",
     ).tag(config=True)
     quotas = Dict(
         help="""Limits given to every new scope, such as

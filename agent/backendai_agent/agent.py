@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from aiohttp import web
 from yarl import URL
 
@@ -133,8 +134,17 @@ class Agent:
     # -- what the link asks of us ----------------------------------------------------
 
     def take(self, desired: AssignmentSet) -> None:
-        """Hand the hub service's wishes to the driver."""
-        self.driver.assign(desired)
+        """Hand the hub service's wishes to the driver.
+
+        The image is taken by what this node's runtime calls it: the hub service may
+        still think of the runtime this node had before its last restart.
+        """
+        runtime = "" if self._isolation is None else self._isolation.runtime
+        containers = [
+            msgspec.structs.replace(c, image=c.references.get(runtime, c.image))
+            for c in desired.containers
+        ]
+        self.driver.assign(msgspec.structs.replace(desired, containers=containers))
 
     def report(self, sequence: int, epoch: int) -> AgentReport | None:
         """Describe the whole node."""

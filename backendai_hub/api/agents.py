@@ -72,7 +72,9 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``environ`` holds secrets; it travels only over mutual TLS, is delivered to the
     container by file, and never appears in the runtime's own records. ``labels``
     are what the agent writes on the container to recognise it later.
-    ``memory`` and ``shmem`` are bytes, ``cpu`` is in thousandths of a core.
+    ``memory`` and ``shmem`` are bytes, ``cpu`` is in thousandths of a core;
+    ``references`` says what each runtime calls the image, ``image`` what the runtime
+    calls it that the node had when it was chosen.
     """
 
     id: str
@@ -81,6 +83,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     session_name: str = ""
     owner: str = ""
     image: str = ""
+    references: dict[str, str] = {}
     cpu: int = 0
     memory: int = 0
     shmem: int = 0

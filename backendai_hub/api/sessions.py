@@ -57,11 +57,12 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImageChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """An environment a user can pick, with its least amounts."""
+    """An environment a user can pick, with its least and its usual amounts."""
 
     name: str
     title: str
     minimum: dict[str, str]
+    preferred: dict[str, str]
     installed: bool
 
 

@@ -136,6 +136,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         wanted = [c for c in containers if c.desired == "running"]
         records = await sessions.get_records(connection, [c.session_id for c in wanted])
         secrets = await sessions.get_secrets(connection, list(records))
+        images = {i.name: i.references for i in await agents.list_images(connection)}
         shares: dict[str, list[DeviceShare]] = {}
         for container, device, slot, amount in await sessions.list_shares(
             connection, [c.id for c in wanted]
@@ -149,7 +150,10 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         epoch=agent.epoch,
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         containers=[
-            _spec(c, *records[c.session_id], shares.get(c.id, []), born)
+            msgspec.structs.replace(
+                _spec(c, *records[c.session_id], shares.get(c.id, []), born),
+                references=images.get(records[c.session_id][0].image, {}),
+            )
             if (born := _born(platform, secrets, c)) is not None
             else ContainerSpec(
                 id=c.id, session_id=c.session_id, desired=DesiredState.ABSENT

@@ -42,6 +42,7 @@ async def load_resources(platform: Platform, user: User) -> Resources:
                 name=image.name,
                 title=image.title or image.name,
                 minimum=image.minimum,
+                preferred={**image.minimum, **image.preferred},
                 installed=any(r in installed for r in image.references.items()),
             )
             for image in images

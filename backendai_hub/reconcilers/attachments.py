@@ -23,6 +23,10 @@ from backendai_hub.reconcilers.base import Reconciler
 log = logging.getLogger("backendai_hub.reconcilers.attachments")
 
 
+PASSES_TO_REST = 4
+PASSES_AT_REST = 12
+
+
 class AttachmentsReconciler(Reconciler):
     """Starts Hub servers for sessions that lack one, ends those without a session.
 
@@ -41,6 +45,7 @@ class AttachmentsReconciler(Reconciler):
         self._hub = hub
         self._missing: set[str] = set()
         self._starting: dict[str, asyncio.Task[None]] = {}
+        self._quiet_passes = 0
 
     async def close(self) -> None:
         """Stop asking."""
@@ -52,6 +57,8 @@ class AttachmentsReconciler(Reconciler):
     async def reconcile(self) -> int:
         """Run one pass; a Hub that does not answer is asked again later."""
         wanted = await list_attached(self.platform)
+        if self._may_rest(wanted):
+            return 0
         try:
             active = {(s.user, s.name): s async for s in self._hub.list_active()}
         except JupyterHubUnreachableError as error:
@@ -74,6 +81,17 @@ class AttachmentsReconciler(Reconciler):
             log.info("the session of %s/%s has ended: detaching it", user, server)
             await self._hub.stop_server(user, server)
         return len(again) + len(ended)
+
+    def _may_rest(self, wanted: list[Attached]) -> bool:
+        """Tell whether JupyterHub need not be asked: nothing lives, and for a while.
+
+        It is asked now and then all the same, for servers whose session ended while
+        it was down.
+        """
+        self._quiet_passes = 0 if wanted else self._quiet_passes + 1
+        return self._quiet_passes > PASSES_TO_REST and (
+            self._quiet_passes % PASSES_AT_REST != 0
+        )
 
     def _start(self, attached: Attached) -> None:
         """Ask in the background: JupyterHub answers only after a while."""
