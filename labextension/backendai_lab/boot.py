@@ -104,13 +104,14 @@ def listen_on(listen: str, environ: Mapping[str, str]) -> tuple[list[str], str]:
 
     *listen* is ``unix:/path`` or ``tcp:host:port``. JupyterHub's extension takes
     host and port from the service URL, so that is where they are put; the path of
-    the URL stays. With a Unix socket it still wants a URL, and does not use it.
+    the URL stays. With a Unix socket it still wants a URL and does not use it; any
+    port but Jupyter's own would then be refused as a second place to listen.
     """
     path = urlsplit(environ.get("JUPYTERHUB_SERVICE_URL", "")).path
     prefix = path or environ.get("JUPYTERHUB_SERVICE_PREFIX", "/")
     kind, _, place = listen.partition(":")
     if kind == "unix" and place.startswith("/"):
-        url = urlunsplit(("http", "localhost", prefix, "", ""))
+        url = urlunsplit(("http", "localhost:8888", prefix, "", ""))
         return [f"--ServerApp.sock={place}", "--ServerApp.sock_mode=0600"], url
     host, _, port = place.rpartition(":")
     if kind == "tcp" and host and port.isdecimal():
