@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -154,8 +155,8 @@ def pack(folder: Path) -> io.BytesIO:
 # -- building an image -----------------------------------------------------------
 
 
-def build(name: str, *, tag: str, base: str) -> None:
-    """Build the image *tag* from the recipe *name* on top of *base*."""
+def build(name: str, *, tag: str, base: str) -> str:
+    """Build the image *tag* from the recipe *name* on *base*; returns its id."""
     import docker  # noqa: PLC0415 - only images need it
     import docker.errors  # noqa: PLC0415
 
@@ -185,8 +186,9 @@ def build(name: str, *, tag: str, base: str) -> None:
         )
         for line in narrate(steps):
             say(line)
-        size = api.inspect_image(tag)["Size"]  # type: ignore[no-untyped-call]
-        say(f"{tag} is ready ({size / 1e6:.0f} MB)")
+        made = api.inspect_image(tag)  # type: ignore[no-untyped-call]
+        say(f"{tag} is ready ({made['Size'] / 1e6:.0f} MB)")
+        return str(made["Id"])
     except docker.errors.DockerException as error:
         raise EnvironmentFailure(f"the container engine refused: {error}") from error
     finally:
@@ -271,6 +273,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     building = verbs.add_parser("build", help="build a container image")
     building.add_argument("name", choices=sorted(TAGS))
     building.add_argument("--tag", help="what to call it (default: the usual name)")
+    building.add_argument("--json", action="store_true", help="print what was made")
     building.add_argument("--base", default=BASE, help="image with Python ≥ 3.11")
     preparing = verbs.add_parser("prepare", help="make a virtual environment")
     preparing.add_argument("folder", type=Path)
@@ -280,7 +283,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         match given.verb:
             case "build":
-                build(given.name, tag=given.tag or TAGS[given.name], base=given.base)
+                tag = given.tag or TAGS[given.name]
+                digest = build(given.name, tag=tag, base=given.base)
+                if given.json:
+                    made = {"reference": tag, "id": digest}
+                    sys.stdout.write(f"{json.dumps(made)}\n")
             case "prepare":
                 sys.stdout.write(f"{prepare(given.folder, name='jupyterlab')}\n")
             case "lock":

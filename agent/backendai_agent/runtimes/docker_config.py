@@ -51,6 +51,9 @@ NO_DEVICES: Final = {"NVIDIA_VISIBLE_DEVICES": "void"}
 """Images ask for ``all`` in their own environment; nobody gets what is not theirs."""
 
 
+NVIDIA: Final = "nvidia.com/gpu="
+
+
 @dataclass(frozen=True)
 class Profile:
     """What the processes of a container may do inside it."""
@@ -243,17 +246,16 @@ def _devices(
 def _requests(named: Sequence[str], surface: Surface) -> list[dict[str, Any]]:
     if not named:
         return []
-    if surface.cdi:
-        return [{"Driver": "cdi", "DeviceIDs": list(named)}]
-    kinds = {name.partition("=")[0] for name in named}
-    if kinds == {"nvidia.com/gpu"} and surface.nvidia:
+    if surface.nvidia and all(name.startswith(NVIDIA) for name in named):
         return [
             {
                 "Driver": "nvidia",
-                "DeviceIDs": [name.partition("=")[2] for name in named],
+                "DeviceIDs": [name.removeprefix(NVIDIA) for name in named],
                 "Capabilities": [["gpu", "compute", "utility"]],
             }
         ]
+    if surface.cdi:
+        return [{"Driver": "cdi", "DeviceIDs": list(named)}]
     raise RuntimeFailure(
         f"this node's container engine cannot hand over {', '.join(named)}: it needs"
         " Docker 25 or newer with a CDI specification, or NVIDIA's container toolkit"

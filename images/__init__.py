@@ -1,0 +1,1 @@
+"""Recipes of the images that sessions run in."""
