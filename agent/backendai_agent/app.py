@@ -69,8 +69,12 @@ class BackendAIAgent(Application):
     ).tag(config=True)
     runtime = Unicode(
         "auto",
-        help="What containers run in: docker, process, fake, or auto for the first"
-        " of docker (if it has an environment) and process.",
+        help="What containers run in: docker, process, fake, or auto: docker if its"
+        " engine answers and has docker_image, process otherwise.",
+    ).tag(config=True)
+    docker_image = Unicode(
+        "backendai/jupyterlab:4",
+        help="The environment by which auto knows that Docker is set up for us.",
     ).tag(config=True)
     accelerators = List(
         Unicode(),
@@ -195,7 +199,7 @@ class BackendAIAgent(Application):
         advertise = parse_address(self.advertise, port=0) if self.advertise else None
         return AgentSettings(
             name=self.name,
-            data_dir=Path(self.data_dir),
+            data_dir=Path(self.data_dir).absolute(),
             hub_url=self.hub_url,
             platform_url=self.platform_url,
             version=read_version(),
@@ -227,9 +231,9 @@ class BackendAIAgent(Application):
             except (RuntimeFailure, ImportError) as error:
                 self.log.info("runtime %s is not for this node: %s", name, error)
                 continue
-            if name == "process" or await runtime.images():
+            if name == "process" or self.docker_image in await runtime.images():
                 return runtime, isolation
-            self.log.info("runtime docker has no environments here")
+            self.log.info("docker has no image %s", self.docker_image)
             await runtime.close()
         raise RuntimeFailure("neither docker nor process can run sessions here")
 
