@@ -15,6 +15,8 @@ from traitlets.config import Config
 from backendai_hub.core.configuration import check_keys
 from backendai_hub.launcher.settings import Launcher, load_config
 
+_CLASS_CHOICES = ("authenticator_class", "spawner_class", "proxy_class")
+
 
 def read_checked_config(path: Path | None) -> Config:
     """Read the configuration file and refuse keys that nobody reads.
@@ -37,18 +39,22 @@ def configurable_classes(config: Config) -> Iterator[type]:
     """
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     # ruff: noqa: PLC0415 - imported here for the reason given above
-    from backendai_agent.app import BackendAIAgent
     from jupyterhub.app import JupyterHub
     from traitlets.config import Configurable
 
+    from backendai_agent.app import BackendAIAgent
     from backendai_hub.app import HubService
     from backendai_hub.router.app import Router
+    from backendai_spawner.authenticator import BackendAIAuthenticator
+    from backendai_spawner.spawner import BackendAISpawner
 
-    hub = JupyterHub(config=Config(JupyterHub=config.get("JupyterHub", Config())))
+    # The site may have chosen classes of its own, which have settings of their own.
+    given = config.get("JupyterHub", Config())
+    chosen = {name: given[name] for name in _CLASS_CHOICES if name in given}
+    hub = JupyterHub(config=Config(JupyterHub=chosen))
     yield from (hub.authenticator_class, hub.spawner_class, hub.proxy_class)
-    for application in (JupyterHub, HubService, BackendAIAgent, Router):
-        yield application
-        yield from application.classes
+    yield from (BackendAISpawner, BackendAIAuthenticator)
+    yield from (JupyterHub, HubService, BackendAIAgent, Router, *hub.classes)
     yield from _descendants(Configurable)
 
 

@@ -24,9 +24,10 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True, tag="event"):
 
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """Everything answers."""
+    """Everything answers; *joined* when another supervisor keeps it so."""
 
     ready: Ready
+    joined: bool = False
 
 
 Message = Failure | Happened | Arrived

@@ -72,9 +72,10 @@ class Show:
             case Arrived(ready=ready) if self._as_json:
                 self.code = 0
                 click.echo(msgspec.json.encode(ready))
-            case Arrived(ready=ready):
+            case Arrived(ready=ready, joined=joined):
                 self.code = 0
-                show_ready(ready, version=self._version, foreground=self._foreground)
+                foreground = self._foreground and not joined
+                show_ready(ready, version=self._version, foreground=foreground)
 
 
 def show_ready(ready: Ready, *, version: str, foreground: bool) -> None:

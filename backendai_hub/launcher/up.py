@@ -117,5 +117,5 @@ async def _join(send: Send, request: UpRequest, pid: int | None) -> int:
                 send(Failure(text=text))
                 return 1
             await asyncio.sleep(0.1)
-    send(Arrived(ready=findings.ready(None)))
+    send(Arrived(ready=findings.ready(None), joined=True))
     return 0
