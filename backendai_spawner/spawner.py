@@ -205,7 +205,7 @@ class BackendAISpawner(ConnectionSettings, Spawner):
 
     def _remember_key(self, key: str) -> None:
         self._key = key
-        options = {**self.orm_spawner.user_options, SESSION_KEY: key}
+        options = {**(self.orm_spawner.user_options or {}), SESSION_KEY: key}
         self.user_options = self.orm_spawner.user_options = options
 
     # -- poll, stop ----------------------------------------------------------
