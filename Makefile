@@ -2,7 +2,7 @@
 # make down    stop it; `make down ARGS=--sessions` ends the sessions first
 # make test    everything that is tested, on whatever this machine has
 # make lint    style, types, layers and generated files; works offline
-# make types   only the types
+# make types   write the description of the API and the pages' types anew
 # make bench   the measurements
 # make docs    the documentation, in docs/build/html
 # make lock    choose new versions of all dependencies and write them down
@@ -26,7 +26,7 @@ down status doctor:
 # pytest comes last, so that its summary is the last line.
 test:
 	requirements/install test
-	$(BIN)/python tests/lint.py
+	$(BIN)/python tests/lint.py --with-tests
 	$(BIN)/python tests/provision.py $(BIN)/python -m pytest $(ARGS)
 
 lint:
@@ -34,8 +34,9 @@ lint:
 	$(BIN)/python tests/lint.py
 
 types:
-	PAGES=no requirements/install test
-	$(BIN)/mypy
+	requirements/install test
+	$(BIN)/python -m backendai_hub.handlers.spec
+	cd labextension && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent types
 
 bench:
 	requirements/install test
