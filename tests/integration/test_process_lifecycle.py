@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
-
 from process_harness import (
     NOTHING,
     PREAMBLE,
@@ -23,6 +21,8 @@ from process_harness import (
     until,
     write_program,
 )
+
+from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 
 pytestmark = pytest.mark.bwrap
 
@@ -175,7 +175,7 @@ async def test_jupyterlabs_place_is_a_socket_in_the_run_folder(node: Node) -> No
 async def test_an_unknown_environment_is_refused_by_name(node: Node) -> None:
     assert await node.runtime.images() == ["jupyterlab"]
     await node.runtime.fetch("jupyterlab", lambda _: None)
-    with pytest.raises(RuntimeFailure, match="pytorch.*jupyterlab"):
+    with pytest.raises(RuntimeFailure, match=r"pytorch.*jupyterlab"):
         await node.runtime.fetch("pytorch", lambda _: None)
     with pytest.raises(RuntimeFailure, match="pytorch"):
         await node.launch(image="pytorch")
@@ -215,7 +215,7 @@ async def test_devices_and_folders_of_accelerators_are_shown(
     found = await node.result(spec)
     assert found["read"] == ["done", "'7'"]
     assert found["write"][0] == "refused"
-    assert found["device"] == ["done", str(os.stat("/dev/fuse").st_rdev)]
+    assert found["device"] == ["done", str(Path("/dev/fuse").stat().st_rdev)]
 
 
 async def test_folders_that_are_hard_to_remove_are_removed(node: Node) -> None:

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
-
 from process_harness import (
     NOTHING,
     SLEEP,
@@ -20,6 +18,8 @@ from process_harness import (
     until,
     write_program,
 )
+
+from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 
 HOME_MAIN = "import os; exec(open(os.path.expanduser('~/main.py')).read())"
 

@@ -1,0 +1,100 @@
+"""Sessions reach the outside, and neither this node's loopback nor one another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from process_harness import NOTHING, PREAMBLE, SLEEP, Node, open_node, traces, until
+
+from backendai_agent.runtimes.process_memory import ProcessMemory
+from backendai_agent.runtimes.process_network import is_attached, why_no_slirp
+from backendai_agent.runtimes.process_supervisor import find_marked
+
+pytestmark = pytest.mark.bwrap
+
+WAIT_FOR_NETWORK = """
+def until_up():
+    until = time.monotonic() + 15
+    while "tap0" not in open("/proc/net/route").read():
+        if time.monotonic() > until: raise OSError("no network came")
+        time.sleep(0.02)
+until_up()
+"""
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    lack = why_no_slirp("/usr/bin/slirp4netns")
+    if lack:
+        pytest.skip(lack)
+    async with open_node(tmp_path, network="auto") as node:
+        assert node.isolation.network == "slirp4netns"
+        yield node
+
+
+async def test_the_network_comes_after_the_start(node: Node) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = await node.ask(
+            WAIT_FOR_NETWORK
+            + f"""
+results["resolver"] = open("/etc/resolv.conf").read()
+attempt("loopback", lambda: socket.create_connection(("127.0.0.1", {port}), 2))
+attempt("node", lambda: socket.create_connection(("10.0.2.2", {port}), 2))
+"""
+        )
+    assert found.pop("resolver") == "nameserver 10.0.2.3\n"
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "loopback": "refused",
+        "node": "refused",
+    }
+
+
+async def test_the_helper_ends_with_the_session(node: Node) -> None:
+    spec = await node.launch()
+    memory = ProcessMemory(node.folder(spec.id))
+    await until(lambda: is_attached(memory))
+    await node.runtime.stop(spec.id, 0)
+    await until(lambda: traces(spec.id) == NOTHING)
+    await until(lambda: not _helpers(), what=lambda: str(_helpers()))
+
+
+async def test_a_helper_that_died_is_replaced(node: Node) -> None:
+    spec = await node.launch(PREAMBLE + WAIT_FOR_NETWORK + "tell()\n" + SLEEP)
+    await node.result(spec)
+    memory = ProcessMemory(node.folder(spec.id))
+    helper = _helpers()[0]
+    os.kill(helper, signal.SIGKILL)
+    async with asyncio.timeout(10):
+        assert await anext(node.runtime.changes()) == spec.id
+    await until(lambda: is_attached(memory) and helper not in _helpers())
+    assert list(find_marked(spec.id))
+
+
+def _helpers() -> list[int]:
+    """The network helpers that are our children."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [
+        int(pid)
+        for pid in children
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "slirp4netns"
+    ]
+
+
+async def test_the_nodes_own_network_is_only_for_those_who_ask(tmp_path: Path) -> None:
+    async with open_node(tmp_path, network="host") as node:
+        assert node.isolation.network == "host"
+        assert any("share this node's network" in note for note in node.isolation.notes)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            found = await node.ask(
+                "attempt('node', lambda: socket.create_connection"
+                f"(('127.0.0.1', {port}), 2))"
+            )
+        assert found["node"][0] == "done"
