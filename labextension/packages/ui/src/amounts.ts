@@ -42,6 +42,9 @@ export function showAmount(slot: string, amount: number, language: string): stri
   if (!isBytes(slot)) {
     return number(amount, language, 3);
   }
+  if (amount === 0) {
+    return '0';
+  }
   const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let power = 0;
   let rest = amount;

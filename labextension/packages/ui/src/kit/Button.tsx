@@ -11,6 +11,7 @@ interface Common {
   'aria-haspopup'?: 'menu' | 'dialog';
   'aria-expanded'?: boolean;
   'aria-label'?: string;
+  title?: string;
 }
 
 interface ButtonProps extends Common {

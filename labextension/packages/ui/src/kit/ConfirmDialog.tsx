@@ -33,6 +33,7 @@ export function ConfirmDialog({
       onClose={onCancel}
       aria-labelledby={titleId}
       aria-describedby={textId}
+      slotProps={{ paper: { className: 'bai-dialog' } }}
       maxWidth="xs"
       fullWidth
     >

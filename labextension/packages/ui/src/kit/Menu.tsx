@@ -30,6 +30,7 @@ export function MenuButton({ label, text, icon, entries }: Props): JSX.Element {
         kind="quiet"
         icon={icon}
         aria-label={label}
+        {...(text ? {} : { title: label })}
         aria-haspopup="menu"
         aria-expanded={anchor !== null}
         onClick={event => setAnchor(event.currentTarget)}

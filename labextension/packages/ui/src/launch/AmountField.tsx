@@ -98,7 +98,7 @@ function RoomText({ slot, room, resources, language }: RoomTextProps): JSX.Eleme
     <>
       {total === 0
         ? null
-        : t(resources.nodes === 1 ? 'launch.freeNowOne' : 'launch.freeNow', {
+        : t(resources.nodes === 1 || free === 0 ? 'launch.freeNowOne' : 'launch.freeNow', {
             free: show(free),
             total: show(total),
             largest: show(largest)

@@ -67,7 +67,7 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
     const error = errors.find(each => each.field === field);
     return error && (submitted || left.includes(field)) ? say(error) : undefined;
   };
-  const leave = (field: string): void => setLeft(old => [...new Set([...old, field])]);
+  const leave = useLeave(field => setLeft(old => [...new Set([...old, field])]));
 
   return (
     <div className="bai-launch">
@@ -87,6 +87,36 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
     </div>
   );
 });
+
+/**
+ * Tell that a field was left, but never during a press: an error that appears then
+ * would move the button away from under the pointer, and the press would be lost.
+ */
+function useLeave(tell: (field: string) => void): (field: string) => void {
+  const pressed = useRef(false);
+  useEffect(() => {
+    const press = (): void => {
+      pressed.current = true;
+    };
+    const release = (): void => {
+      pressed.current = false;
+    };
+    const stop = new AbortController();
+    const options = { capture: true, signal: stop.signal };
+    document.addEventListener('pointerdown', press, options);
+    document.addEventListener('pointerup', release, options);
+    document.addEventListener('pointercancel', release, options);
+    return () => stop.abort();
+  }, []);
+  return field => {
+    if (pressed.current) {
+      const later = (): void => void setTimeout(() => tell(field));
+      document.addEventListener('pointerup', later, { once: true });
+    } else {
+      tell(field);
+    }
+  };
+}
 
 interface PartProps {
   state: LaunchState;

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { ArrowLeft } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
+import { parseAmount, showAmount } from '../amounts';
 import { useHost } from '../host';
 import { RelativeTime } from '../kit/RelativeTime';
 import { Skeleton } from '../kit/States';
@@ -53,11 +54,12 @@ function Facts({ session }: { session: Session }): JSX.Element {
   const { language } = useHost();
   const time = (iso: string | null | undefined): ReactNode =>
     iso ? <RelativeTime iso={iso} language={language} /> : null;
+  const shmem = parseAmount('shmem', session.shmem);
   const facts: [string, ReactNode][] = [
     [t('sessions.status'), <StatusWithReason key="status" session={session} />],
     [t('sessions.environment'), session.image],
     [t('sessions.resources'), describeSlots(session.slots, t, language)],
-    [t('session.shmem'), session.shmem],
+    [t('session.shmem'), shmem === null ? session.shmem : showAmount('shmem', shmem, language)],
     [t('sessions.node'), session.agent],
     [t('session.devices'), session.devices?.join(', ')],
     [t('sessions.owner'), session.owner],

@@ -3,10 +3,10 @@ import { ExternalLink, Square } from 'lucide-react';
 import type { MouseEvent } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
-import { Button, IconButton } from '../kit/Button';
+import { Button } from '../kit/Button';
 import { DataTable, type Column } from '../kit/DataTable';
 import { RelativeTime } from '../kit/RelativeTime';
-import { describeSlots } from '../slots';
+import { listSlots } from '../slots';
 import { canStop, isEnded } from './status';
 import { StatusWithReason } from './SessionStatus';
 import type { Order } from './view';
@@ -55,7 +55,7 @@ function useColumns({ showOwner, onStop }: Props): Column<Session>[] {
     {
       key: 'slots',
       title: t('sessions.resources'),
-      cell: session => describeSlots(session.slots, t, language)
+      cell: session => <Slots slots={session.slots} language={language} />
     },
     { key: 'node', title: t('sessions.node'), cell: session => session.agent ?? '–' },
     {
@@ -73,6 +73,23 @@ function useColumns({ showOwner, onStop }: Props): Column<Session>[] {
     }
   ];
   return columns.filter(column => column !== false);
+}
+
+function Slots({
+  slots,
+  language
+}: {
+  slots: Record<string, string>;
+  language: string;
+}): JSX.Element {
+  const { t } = useTranslation();
+  return (
+    <span className="bai-slots">
+      {listSlots(slots, t, language).map(text => (
+        <span key={text}>{text}</span>
+      ))}
+    </span>
+  );
 }
 
 function SessionAge({
@@ -145,9 +162,15 @@ export function SessionActions({
         </Button>
       ) : null}
       {canStop(status) ? (
-        <IconButton label={t('sessions.stopLabel', { name })} onClick={() => onStop(session)}>
-          <Square size={16} aria-hidden />
-        </IconButton>
+        <Button
+          size="small"
+          kind="quiet"
+          icon={<Square size={12} fill="currentcolor" aria-hidden />}
+          aria-label={t('sessions.stopLabel', { name })}
+          onClick={() => onStop(session)}
+        >
+          {t('sessions.stop')}
+        </Button>
       ) : null}
     </span>
   );
