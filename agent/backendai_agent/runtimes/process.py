@@ -366,7 +366,9 @@ class ProcessRuntime(Configurable):
             shm_bytes=spec.shmem,
             environ=environ,
         )
-        return build_command(sandbox, argv, inner=inner)
+        built = build_command(sandbox, argv, inner=inner)
+        memory.options.write_bytes(built.options)
+        return list(built.words)
 
     async def _reach(self, memory: ProcessMemory) -> None:
         """Wait until the main program runs, or say why it does not."""

@@ -74,6 +74,7 @@ class ProcessMemory:
         self.alive = self.path / "alive"
         self.network_lock = self.path / "network.lock"
         self.seccomp = self.path / "seccomp"
+        self.options = self.path / "options"
 
     def read_record(self) -> StartRecord | None:
         """Return what was decided at the start; None if there was no start."""

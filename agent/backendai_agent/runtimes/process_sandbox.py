@@ -24,6 +24,7 @@ INNER_UID: Final = 1000
 
 STARTED_FD: Final = 5
 SECCOMP_FD: Final = 6
+OPTIONS_FD: Final = 7
 INFO_FD: Final = 8
 
 ROOT_FOLDERS: Final = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -64,7 +65,7 @@ HOST_ETC: Final = (
 
 _PRELUDE: Final = (
     f'cd "$HOME" && echo started >&{STARTED_FD} && exec "$@"'
-    f" {STARTED_FD}>&- {SECCOMP_FD}>&- {INFO_FD}>&-"
+    f" {STARTED_FD}>&- {SECCOMP_FD}>&- {OPTIONS_FD}>&- {INFO_FD}>&-"
 )
 _CAPABILITIES_TO_LEAVE_ROOT: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 
@@ -118,25 +119,38 @@ class Sandbox:
     sized_tmpfs: bool = True
 
 
+@dataclass(frozen=True)
+class SandboxCommand:
+    """A command line, and the options it reads from ``OPTIONS_FD``.
+
+    The options name folders of the node; a session can read the command line of
+    its own first process, but not what that has read.
+    """
+
+    words: tuple[str, ...]
+    options: bytes
+
+
 def build_command(
     sandbox: Sandbox, argv: Sequence[str], *, inner: Sequence[str] = ()
-) -> list[str]:
-    """Return the command line that runs *argv* in *sandbox*.
+) -> SandboxCommand:
+    """Build what runs *argv* in *sandbox*.
 
     *inner* is put before *argv* inside (a wrapper that sets limits). The caller
-    opens the descriptors ``STARTED_FD`` (gets a line once everything is set up),
-    ``INFO_FD`` and, with ``seccomp``, ``SECCOMP_FD``.
+    opens the descriptors ``OPTIONS_FD``, ``STARTED_FD`` (gets a line once
+    everything is set up), ``INFO_FD`` and, with ``seccomp``, ``SECCOMP_FD``.
     """
-    return [
+    options = [*_namespaces(sandbox), *_filesystem(sandbox), *_process(sandbox)]
+    words = (
         sandbox.bwrap,
-        *_namespaces(sandbox),
-        *_filesystem(sandbox),
-        *_process(sandbox),
+        "--args",
+        str(OPTIONS_FD),
         "--",
         *_leave_root(sandbox.uid),
         *inner,
         *announce(argv),
-    ]
+    )
+    return SandboxCommand(words, b"".join(f"{o}\0".encode() for o in options))
 
 
 def announce(argv: Sequence[str]) -> list[str]:

@@ -24,7 +24,12 @@ from backendai_agent.runtimes.process_memory import (
     is_locked,
     start_time,
 )
-from backendai_agent.runtimes.process_sandbox import INFO_FD, SECCOMP_FD, STARTED_FD
+from backendai_agent.runtimes.process_sandbox import (
+    INFO_FD,
+    OPTIONS_FD,
+    SECCOMP_FD,
+    STARTED_FD,
+)
 
 MARK: Final = "BACKENDAI_CONTAINER"
 _LOCK_FD: Final = 3
@@ -73,8 +78,12 @@ def launch(
             STARTED_FD: (memory.started, append),
             INFO_FD: (memory.info, append),
         }
-        if memory.seccomp.exists():
-            wanted[SECCOMP_FD] = (memory.seccomp, os.O_RDONLY)
+        for target, path in {
+            SECCOMP_FD: memory.seccomp,
+            OPTIONS_FD: memory.options,
+        }.items():
+            if path.exists():
+                wanted[target] = (path, os.O_RDONLY)
         places = {_LOCK_FD: lock}
         for target, (path, flags) in wanted.items():
             places[target] = os.open(path, flags | os.O_CLOEXEC, 0o600)

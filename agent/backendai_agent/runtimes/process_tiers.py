@@ -19,6 +19,7 @@ from backendai_agent.runtimes.process_sandbox import (
     HOME,
     INFO_FD,
     INNER_UID,
+    OPTIONS_FD,
     SECCOMP_FD,
     STARTED_FD,
     Sandbox,
@@ -31,7 +32,8 @@ from backendai_agent.runtimes.process_seccomp import build_filter
 NAMESPACES: Final = "namespaces"
 NONE: Final = "none"
 _WRAPPER: Final = (
-    f'exec "$@" {STARTED_FD}>/dev/null {INFO_FD}>/dev/null {SECCOMP_FD}<"$FILTER"'
+    f'exec "$@" {STARTED_FD}>/dev/null {INFO_FD}>/dev/null {OPTIONS_FD}<options'
+    f" {SECCOMP_FD}<seccomp"
 )
 
 
@@ -124,15 +126,18 @@ def try_sandbox(
             shm_bytes=1 << 20,
             environ={"HOME": HOME},
         )
-        (place / "filter").write_bytes(seccomp or b"")
-        return _run(build_command(sandbox, argv), place / "filter")
+        command = build_command(sandbox, argv)
+        (place / "seccomp").write_bytes(seccomp or b"")
+        (place / "options").write_bytes(command.options)
+        return _run(command.words, place)
 
 
-def _run(command: Sequence[str], seccomp: Path) -> Trial:
+def _run(command: Sequence[str], place: Path) -> Trial:
     try:
         done = subprocess.run(  # noqa: S603 - built by us
             ["/bin/sh", "-c", _WRAPPER, "sh", *command],
-            env={"FILTER": str(seccomp), "PATH": os.defpath},
+            env={"PATH": os.defpath},
+            cwd=place,
             capture_output=True,
             timeout=30,
             check=False,
