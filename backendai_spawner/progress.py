@@ -66,7 +66,10 @@ class SpawnProgress:
         if session.status is not self._status:
             self._status = session.status
             self._since = self._clock()
-        self.tell(describe(session), reason=session.reason)
+        told = WAITING_WORDS.get(session.status)
+        self.tell(
+            describe(session), reason="" if session.reason == told else session.reason
+        )
         if session.status is _S.RUNNING or session.status in TERMINAL:
             self.finish()
 
@@ -125,5 +128,8 @@ def describe(session: Session) -> str:
     if session.status is _S.RUNNING:
         return "The session is running"
     words = WAITING_WORDS.get(session.status, f"the session is {session.status}")
-    sentence = words[:1].upper() + words[1:]
-    return f"{sentence}: {session.reason}" if session.reason else sentence
+    if session.reason:
+        # Reasons often say the state's own words already.
+        known = words in session.reason
+        words = session.reason if known else f"{words}: {session.reason}"
+    return words[:1].upper() + words[1:]

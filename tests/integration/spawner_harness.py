@@ -200,21 +200,27 @@ class Hub:
         )
         return self.spawner(user, server)
 
-    async def progress(self, user: str, server: str) -> list[dict[str, Any]]:
+    async def progress(
+        self, user: str, server: str, *, into: list[dict[str, Any]] | None = None
+    ) -> list[dict[str, Any]]:
         """Read the progress of a spawn to its end, as a tab does."""
+        steps = [] if into is None else into
         path = f"{self.url}api/users/{quote(user)}/servers/{server}/progress"
         headers = {"Authorization": f"token {self.token(user)}"}
         async with self.http.get(path, headers=headers) as response:
             assert response.status == 200, await response.text()
-            text = await response.text()
-        return [
-            json.loads(line.removeprefix("data: "))
-            for line in text.splitlines()
-            if line.startswith("data: ")
-        ]
+            async for line in response.content:
+                if line.startswith(b"data: "):
+                    steps.append(json.loads(line.removeprefix(b"data: ")))
+        return steps
 
     async def restart(self) -> None:
         """Do what a killed and restarted Hub does with its servers."""
+        await self.forget()
+        await self.app.init_spawners()
+
+    async def forget(self) -> None:
+        """Lose everything that is only in memory."""
         for user in list(self.app.users.values()):
             for spawner in list(user.spawners.values()):
                 spawner.stop_polling()
@@ -223,7 +229,6 @@ class Hub:
         await until(lambda: not self._pending(), "starts are forgotten")
         self.app.users.clear()
         await close_shared_clients()
-        await self.app.init_spawners()
 
     def _pending(self) -> bool:
         return any(
@@ -286,7 +291,7 @@ def configure(stack: Stack, *, service_port: int | None = None) -> Config:
     c.JupyterHub.bind_url = "http://127.0.0.1:8000/"
     c.JupyterHub.proxy_class = MemoryProxy
     c.JupyterHub.authenticator_class = "backendai"
-    c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0, "slow_stop_timeout": 30}
+    c.JupyterHub.tornado_settings = {"slow_stop_timeout": 30}
     c.Authenticator.admin_users = {"root"}
     backendai_spawner.install(c, stack.connection_file)
     if service_port is not None:

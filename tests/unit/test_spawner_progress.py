@@ -82,6 +82,23 @@ async def test_why_it_waits_is_told_and_told_anew_when_it_changes():
     assert steps[0]["message"] == "Waiting in the queue: no node has 4 GPUs free"
 
 
+async def test_a_reason_that_says_only_the_state_is_not_said_twice():
+    story = SpawnProgress(Clock())
+    story.show(make_session(reason="waiting in the queue"))
+    story.show(make_session(reason="waiting in the queue; no node has 4 GPUs"))
+    story.finish()
+
+    steps = [(step["message"], step["reason"]) for step in await read(story)]
+
+    assert steps == [
+        ("Waiting in the queue", ""),
+        (
+            "Waiting in the queue; no node has 4 GPUs",
+            "waiting in the queue; no node has 4 GPUs",
+        ),
+    ]
+
+
 async def test_a_tab_is_told_as_it_happens_and_sees_the_bar_move():
     clock = Clock()
     story = SpawnProgress(clock)
