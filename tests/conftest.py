@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,18 +13,32 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from backendai_hub.db.engine import Database
+from backendai_hub.db.migrate import upgrade
+from backendai_hub.operations.platform import Platform
+from tests.factories import Clock, make_platform, prepare
 from tests.harness import Stack, running_stack
 
 pytest_plugins = ["tests.requirement_marks"]
 
 
+@pytest.fixture
+def memory_dir(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where every commit's fsync costs nothing."""
+    if not Path("/dev/shm").is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="backendai-") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(
     params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 )
-def db_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def db_url(request: pytest.FixtureRequest, memory_dir: Path) -> Iterator[str]:
     """A database of this test's own, once on each engine."""
     if request.param == "sqlite":
-        yield f"sqlite+aiosqlite:///{tmp_path / 'test.sqlite'}"
+        yield f"sqlite+aiosqlite:///{memory_dir / 'test.sqlite'}"
         return
     server = make_url(os.environ["BACKENDAI_TEST_POSTGRES_URL"])
     server = server.set(drivername="postgresql+psycopg")
@@ -39,6 +55,23 @@ def db_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
+async def database(db_url: str) -> AsyncIterator[Database]:
+    """A database with the present schema and a clock that stands still."""
+    await asyncio.to_thread(upgrade, db_url)
+    opened = Database(db_url, clock=Clock())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def platform(database: Database) -> Platform:
+    """A control plane on that database, with one image on offer and no node."""
+    made = make_platform(database)
+    await prepare(made)
+    return made
+
+
+@pytest.fixture
 async def stack(tmp_path: Path, db_url: str) -> AsyncIterator[Stack]:
     """A real hub service and a real agent with the fake runtime, on each engine."""
     async with running_stack(tmp_path / "data", db_url) as running:
@@ -50,3 +83,16 @@ async def hub_service(tmp_path: Path) -> AsyncIterator[Stack]:
     """A real hub service and a real agent with the fake runtime, on SQLite."""
     async with running_stack(tmp_path / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def shared_service() -> Iterator[Stack]:
+    """A real hub service and agent that tests share; each uses users of its own."""
+    with tempfile.TemporaryDirectory(prefix="backendai-") as folder:
+        stack = Stack(Path(folder))
+        try:
+            asyncio.run(stack.start_service())
+            asyncio.run(stack.start_agent())
+            yield stack
+        finally:
+            stack.stop()
