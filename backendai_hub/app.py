@@ -26,7 +26,7 @@ from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.db.signals import Signals
 from backendai_hub.handlers.agents import NoSuchRouteHandler
-from backendai_hub.handlers.base import MOST_BODY, Credentials, Service
+from backendai_hub.handlers.base import MOST_READ, Credentials, Service
 from backendai_hub.handlers.console import (
     AssetHandler,
     ConsoleHandler,
@@ -44,7 +44,6 @@ from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.reconcilers.nodes import DeadlinesReconciler, NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
 
-MOST_REPORT = 16 << 20
 _FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
 
 _DEFAULT_IMAGES = [
@@ -343,7 +342,7 @@ class HubService(Application):
 
     def _listen_people(self, service: Service) -> httpserver.HTTPServer:
         server = httpserver.HTTPServer(
-            self._build_web(service), xheaders=True, max_body_size=MOST_BODY
+            self._build_web(service), xheaders=True, max_body_size=MOST_READ
         )
         sockets = netutil.bind_sockets(self.port, self.ip)
         server.add_sockets(sockets)
@@ -361,7 +360,7 @@ class HubService(Application):
         server = httpserver.HTTPServer(
             application,
             ssl_options=self._build_agents_context(),
-            max_body_size=MOST_REPORT,
+            max_body_size=MOST_READ,
         )
         sockets = netutil.bind_sockets(self.agents_port, self.agents_ip)
         server.add_sockets(sockets)

@@ -81,7 +81,9 @@ class RoutesHandler(FollowHandler):
     async def get(self) -> RouteTable:
         """Read the route table, waiting for a newer one if asked to."""
         return await self.follow(
-            ROUTES, lambda: nodes.load_routes(self.platform), lambda d: (d.version, None)
+            ROUTES,
+            lambda: nodes.load_routes(self.platform),
+            lambda d: (d.version, None),
         )
 
 
@@ -148,6 +150,7 @@ class ReportHandler(AgentLinkHandler):
     """What a node sees."""
 
     path = "agent/v1/report"
+    most_body = 16 << 20
 
     @operation(Action.SERVE_AGENT)
     async def put(self, body: AgentReport) -> ReportAnswer:

@@ -29,6 +29,7 @@ from backendai_hub.core.errors import (
     ForbiddenError,
     HubError,
     MalformedRequestError,
+    TooLargeError,
     UnauthenticatedError,
     UnavailableError,
 )
@@ -42,7 +43,8 @@ log = logging.getLogger("backendai_hub.handlers")
 USER_SCOPE = "custom:backendai:user"
 ADMIN_SCOPE = "custom:backendai:admin"
 ACT_FOR = "X-Backendai-Act-For"
-MOST_BODY = 1 << 20
+MOST_READ = 16 << 20
+"""What is read at all; a connection that sends more is closed."""
 
 Method = Callable[..., Awaitable[Any]]
 
@@ -117,6 +119,7 @@ class APIHandler(web.RequestHandler):
     """A route of the API. Subclasses only decorate methods."""
 
     path: ClassVar[str] = ""
+    most_body: ClassVar[int] = 1 << 20
     principal: Principal
     user: User | None = None
 
@@ -244,6 +247,11 @@ class APIHandler(web.RequestHandler):
 
     def decode_body(self, kind: Any) -> Any:
         """Read the JSON body strictly; raises :class:`MalformedRequestError`."""
+        if len(self.request.body) > self.most_body:
+            raise TooLargeError(
+                f"the body has {len(self.request.body)} bytes; the most is"
+                f" {self.most_body}"
+            )
         content_type = self.request.headers.get("Content-Type", "").split(";")[0]
         if content_type.strip().lower() != "application/json":
             raise MalformedRequestError("send the body as 'application/json'")

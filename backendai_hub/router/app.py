@@ -16,12 +16,12 @@ from traitlets.config.loader import ConfigFileNotFound
 
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
 from backendai_hub.core.configuration import ConfigurationError, check_keys
-from backendai_hub.router.commandline import ALIASES, FLAGS, check_arguments
+from backendai_hub.router.commandline import ALIASES, FLAGS, read_arguments
 from backendai_hub.router.server import RouterServer
 from backendai_hub.router.settings import RouterSettings
 from backendai_hub.router.targets import BadTargetError
 
-_LEVELS = {"debug": "DEBUG", "info": "INFO", "warn": "WARNING", "error": "ERROR"}
+_LEVELS = {"debug": "DEBUG", "info": "INFO", "warn": "WARN", "error": "ERROR"}
 
 
 class Router(RouterSettings):
@@ -39,11 +39,8 @@ class Router(RouterSettings):
     def initialize(self, argv: list[str] | None = None) -> None:
         """Read the command line and the configuration file; refuse what is unknown."""
         arguments = sys.argv[1:] if argv is None else argv
-        names = [*self.class_trait_names(config=True)]
-        check_arguments(arguments, {"Router": names})
-        self.parse_command_line(arguments)
-        if self.extra_args:
-            raise ConfigurationError(f"{self.extra_args[0]}: unexpected argument")
+        names = self.class_trait_names(config=True)
+        self.parse_command_line(read_arguments(arguments, names))
         if self.config_file:
             given = self.cli_config
             self._load_file(Path(self.config_file))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from backendai_hub.core.configuration import ConfigurationError
@@ -101,31 +101,54 @@ FLAGS: Final[dict[str, tuple[Any, str]]] = {
     ),
 }
 
+_REPEATABLE: Final = frozenset({"custom-header", "trusted-proxies"})
 _BUILT_IN: Final = frozenset({"help", "help-all", "version", "debug", "show-config"})
 
 
-def check_arguments(
-    arguments: Iterable[str], settings: Mapping[str, Iterable[str]]
-) -> None:
-    """Refuse options nobody reads, before traitlets quietly ignores them."""
-    problems = list(_find_unknown(arguments, settings))
-    if problems:
-        raise ConfigurationError("; ".join(problems))
+def read_arguments(arguments: Iterable[str], settings: Iterable[str]) -> list[str]:
+    """Return *arguments* in the form traitlets reads, ``--name=value`` throughout.
+
+    Of an option given twice the last one counts, so that JupyterHub may add its own
+    to a site's command. Options nobody reads are refused; traitlets would only warn.
+    """
+    rest = iter(arguments)
+    given: dict[str, list[str]] = {}
+    for argument in rest:
+        if not argument.startswith("-"):
+            raise ConfigurationError(f"{argument}: unexpected argument")
+        name, equals, value = argument.lstrip("-").partition("=")
+        if name in ALIASES or "." in name:
+            _check_setting(name, settings)
+            if not equals:
+                value = _next_value(name, rest)
+            given.setdefault(name, []).append(f"--{name}={value}")
+        elif equals or (name not in FLAGS and name not in _BUILT_IN and name != "h"):
+            raise ConfigurationError(_unknown(name))
+        else:
+            given[name] = [argument]
+    return [
+        text
+        for name, texts in given.items()
+        for text in (texts if name in _REPEATABLE or "." in name else texts[-1:])
+    ]
 
 
-def _find_unknown(
-    arguments: Iterable[str], settings: Mapping[str, Iterable[str]]
-) -> Iterator[str]:
-    known = {*ALIASES, *FLAGS, *_BUILT_IN}
-    for argument in arguments:
-        if not argument.startswith("--"):
-            continue
-        name = argument[2:].partition("=")[0]
-        section, dot, key = name.partition(".")
-        if dot:
-            if key.partition(".")[0] not in set(settings.get(section, ())):
-                yield f"--{name}: there is no such setting"
-        elif name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f" (did you mean --{close[0]}?)" if close else ""
-            yield f"--{name}: there is no such option{hint}"
+def _next_value(name: str, rest: Iterator[str]) -> str:
+    try:
+        return next(rest)
+    except StopIteration:
+        raise ConfigurationError(f"--{name}: a value is missing") from None
+
+
+def _check_setting(name: str, settings: Iterable[str]) -> None:
+    section, dot, key = name.partition(".")
+    if dot and (section != "Router" or key not in settings):
+        raise ConfigurationError(f"--{name}: there is no such setting")
+
+
+def _unknown(name: str) -> str:
+    if name in FLAGS or name in _BUILT_IN:
+        return f"--{name}: takes no value"
+    close = difflib.get_close_matches(name, [*ALIASES, *FLAGS], n=1)
+    hint = f" (did you mean --{close[0]}?)" if close else ""
+    return f"--{name}: there is no such option{hint}"

@@ -11,7 +11,7 @@ from typing import Final
 
 import aiohttp
 from aiohttp import hdrs
-from aiohttp.web import BaseRequest, StreamResponse
+from aiohttp.web import BaseRequest, RequestPayloadError, StreamResponse
 from multidict import CIMultiDict
 
 from backendai_hub.router.headers import (
@@ -239,8 +239,7 @@ class _Body:
             transport.write(_CONTINUE)
         size = 0
         while True:
-            async with asyncio.timeout(self._rules.body_timeout):
-                chunk = await content.readany()
+            chunk = await self._read(content)
             if not chunk:
                 return
             size += len(chunk)
@@ -249,6 +248,20 @@ class _Body:
                 raise self.refusal
             self._touch()
             yield chunk
+
+    async def _read(self, content: aiohttp.StreamReader) -> bytes:
+        try:
+            async with asyncio.timeout(self._rules.body_timeout):
+                return await content.readany()
+        except TimeoutError:
+            self.refusal = RefusalError(
+                408, "stalled", "The request's body stopped arriving.", close=True
+            )
+        except RequestPayloadError:
+            self.refusal = RefusalError(
+                400, "framing", "The request's body is not framed right.", close=True
+            )
+        raise self.refusal
 
 
 def _awaits_continue(request: BaseRequest) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import hdrs, web
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web import RequestHandler
 
 from backendai_hub.router.headers import host_name
 from backendai_hub.router.requests import Limits
@@ -90,6 +92,39 @@ class TlsFiles:
         )
 
 
+class _Connection(RequestHandler):
+    """A client's connection.
+
+    What is not HTTP is refused without ceremony: strangers cannot fill the log with
+    tracebacks, and nothing they sent is sent back to them.
+    """
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if status != 400 or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        self.logger.debug("Bad request from %s: %s", request.remote, type(exc).__name__)
+        if isinstance(exc, LineTooLong):
+            status, text = 431, "The request line or a header is too large."
+        else:
+            text = "This is not a valid HTTP request."
+        response = web.Response(
+            status=status, text=text, headers={hdrs.SERVER: _NAME}
+        )
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
 class Listeners:
     """Servers that are open, and how they are closed without cutting anybody off."""
 
@@ -110,10 +145,11 @@ class Listeners:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """Start to answer at *endpoint*. Raises OSError if it is taken."""
-        server = web.Server(
+        server = _Server(
             self._tracked(handler),
             handler_cancellation=True,
             access_log=None,
+            logger=self._log,
             auto_decompress=False,
             keepalive_timeout=keep_alive,
             max_line_size=limits.line,
