@@ -97,6 +97,12 @@ export function markStopping(page: SessionPage, id: string): SessionPage {
   };
 }
 
+/** Put the service's answer in, unless an event has told more already. */
 export function replaceSession(page: SessionPage, session: Session): SessionPage {
-  return { ...page, items: page.items.map(row => (row.id === session.id ? session : row)) };
+  return {
+    ...page,
+    items: page.items.map(row =>
+      row.id === session.id && row.revision <= session.revision ? session : row
+    )
+  };
 }

@@ -1,0 +1,92 @@
+// @vitest-environment happy-dom
+import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { createRef } from 'react';
+import { I18nextProvider } from 'react-i18next';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createTranslator } from '../i18n';
+import { makeResources } from '../testing';
+import type { LaunchSpec } from './form';
+import { LaunchForm, type LaunchFormHandle } from './LaunchForm';
+
+afterEach(cleanup);
+
+async function show(resources = makeResources()) {
+  const specs: LaunchSpec[] = [];
+  const handle = createRef<LaunchFormHandle>();
+  const remember = (spec: LaunchSpec): void => void specs.push(spec);
+  render(
+    <I18nextProvider i18n={await createTranslator('en')}>
+      <LaunchForm
+        ref={handle}
+        resources={resources}
+        given={{}}
+        language="en"
+        onChange={remember}
+      />
+    </I18nextProvider>
+  );
+  const validate = (): boolean => {
+    let valid = false;
+    act(() => {
+      valid = handle.current?.validate() ?? false;
+    });
+    return valid;
+  };
+  return { specs, validate };
+}
+
+describe('the launch form on a page', () => {
+  test('tells its choice from the start and after every change', async () => {
+    const { specs } = await show();
+    fireEvent.click(screen.getByRole('radio', { name: /Torch/ }));
+    fireEvent.click(screen.getByRole('button', { name: 'More NVIDIA GPU' }));
+
+    expect(specs.at(0)?.image).toBe('python');
+    expect(specs.at(-1)).toMatchObject({ image: 'torch', slots: { 'cuda.device': '1' } });
+  });
+
+  test('says what would happen as amounts are typed', async () => {
+    await show();
+    expect(screen.getByText('Starts now')).toBeTruthy();
+
+    fireEvent.change(screen.getByLabelText('Memory'), { target: { value: '40' } });
+    expect(screen.getByText('Memory asks 40 GiB, 32 GiB free')).toBeTruthy();
+
+    fireEvent.change(screen.getByLabelText('Memory'), { target: { value: '400' } });
+    expect(screen.getByText('No node could ever run this')).toBeTruthy();
+  });
+
+  test('an error waits until its field is left', async () => {
+    await show();
+    const field = screen.getByLabelText('CPU');
+    fireEvent.change(field, { target: { value: 'x' } });
+    expect(field.getAttribute('aria-invalid')).toBeNull();
+
+    fireEvent.blur(field);
+    expect(field.getAttribute('aria-invalid')).toBe('true');
+  });
+
+  test('an unfinished form leads to its errors', async () => {
+    const { validate } = await show();
+    expect(validate()).toBe(true);
+
+    fireEvent.change(screen.getByLabelText('CPU'), { target: { value: 'x' } });
+    expect(validate()).toBe(false);
+    const summary = screen.getByRole('alert');
+    await waitFor(() => expect(document.activeElement).toBe(summary));
+
+    fireEvent.click(screen.getByRole('link', { name: 'CPU' }));
+    expect(document.activeElement).toBe(screen.getByLabelText('CPU'));
+  });
+
+  test('many environments become a list to choose from', async () => {
+    const [image] = makeResources().images;
+    const images = Array.from({ length: 9 }, (_, n) => ({ ...image, name: `py${n}` }));
+    const { specs } = await show(
+      makeResources({ images: images as ReturnType<typeof makeResources>['images'] })
+    );
+    fireEvent.change(screen.getByLabelText('Environment'), { target: { value: 'py3' } });
+
+    expect(specs.at(-1)?.image).toBe('py3');
+  });
+});

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { makeResources } from '../testing';
+import {
+  chooseImage,
+  findErrors,
+  formSlots,
+  startState,
+  stepAmount,
+  toSpec,
+  typeAmount
+} from './form';
+
+const resources = makeResources();
+const fresh = startState(resources, {});
+
+describe('the launch form', () => {
+  test('begins with the least of the first environment', () => {
+    expect(toSpec(fresh)).toEqual({
+      image: 'python',
+      name: null,
+      slots: { cpu: '1', mem: '1g' },
+      shmem: null
+    });
+  });
+
+  test('begins with an environment that some node has', () => {
+    const [first, second] = resources.images;
+    const images = [{ ...first, installed: false }, second] as typeof resources.images;
+
+    expect(startState({ ...resources, images }, {}).image).toBe('torch');
+  });
+
+  test('begins with what was chosen the last time', () => {
+    const given = { image: 'torch', name: 'train', slots: { mem: '12g' }, shmem: '2g' };
+
+    expect(toSpec(startState(resources, given))).toEqual({
+      image: 'torch',
+      name: 'train',
+      slots: { cpu: '2', mem: '12g' },
+      shmem: '2g'
+    });
+  });
+
+  test('offers the accelerators that any node has', () => {
+    const gone = { slot: 'rocm.device', total: '0', free: '0', largest: '0' };
+    const more = makeResources({ room: [...resources.room, gone] });
+
+    expect(formSlots(more)).toEqual(['cpu', 'mem', 'cuda.device']);
+    expect(formSlots(makeResources({ room: [] }))).toEqual(['cpu', 'mem']);
+  });
+
+  test('another environment brings its own amounts, but not over typed ones', () => {
+    const typed = typeAmount(fresh, 'cpu', '3');
+
+    expect(toSpec(chooseImage(typed, 'torch', resources)).slots).toEqual({
+      cpu: '3',
+      mem: '8g'
+    });
+  });
+
+  test('memory is typed in GiB, with a comma or a point', () => {
+    expect(toSpec(typeAmount(fresh, 'mem', '1,5')).slots.mem).toBe('1536m');
+    expect(toSpec(typeAmount(fresh, 'mem', '2.25')).slots.mem).toBe('2304m');
+  });
+
+  test('steps never go below nothing', () => {
+    const down = stepAmount(stepAmount(fresh, 'cuda.device', 1), 'cuda.device', -1);
+
+    expect(stepAmount(down, 'cuda.device', -1).typed['cuda.device']).toBe('0');
+    expect(stepAmount(fresh, 'x.shares', 1).typed['x.shares']).toBe('0.1');
+  });
+});
+
+describe('errors of the launch form', () => {
+  const errorsOf = (slot: string, text: string): string[] =>
+    findErrors(typeAmount(fresh, slot, text), resources).map(error => error.text);
+
+  test('there is none in what it begins with', () => {
+    expect(findErrors(fresh, resources)).toEqual([]);
+  });
+
+  test.each([
+    ['cpu', 'many', 'launch.notNumber'],
+    ['cpu', '', 'launch.notNumber'],
+    ['cpu', '-1', 'launch.notNumber'],
+    ['cpu', '0.5', 'launch.tooLittle'],
+    ['cpu', '17', 'launch.tooMuch'],
+    ['cuda.device', '0.5', 'launch.tooFine']
+  ])('%s %j: %s', (slot, text, error) => {
+    expect(errorsOf(slot, text)).toEqual([error]);
+  });
+
+  test('nothing is too much while nobody knows the nodes', () => {
+    const empty = makeResources({ nodes: 0, room: [] });
+
+    expect(findErrors(typeAmount(startState(empty, {}), 'cpu', '64'), empty)).toEqual([]);
+  });
+
+  test('names follow the rule of the service', () => {
+    const named = (name: string): number => findErrors({ ...fresh, name }, resources).length;
+
+    expect(['a', 'train-1', 'A.b_c', 'x'.repeat(64)].map(named)).toEqual([0, 0, 0, 0]);
+    expect(['-a', 'a-', 'a b', 'é', 'x'.repeat(65)].map(named)).toEqual([1, 1, 1, 1, 1]);
+  });
+});

@@ -1,0 +1,61 @@
+/** Things that tests are about, with whatever does not matter filled in. */
+import type { EventMessage, Resources, Session } from '@backendai/api';
+
+export function makeSession(changes: Partial<Session> = {}): Session {
+  return {
+    id: 'a',
+    name: 'train',
+    type: 'interactive',
+    owner: 'mina',
+    domain: 'default',
+    project: 'vision',
+    image: 'python',
+    slots: { cpu: '1' },
+    shmem: '64m',
+    status: 'RUNNING',
+    reason: '',
+    created_at: '2026-01-02T03:00:00Z',
+    agent: null,
+    scheduled_at: null,
+    started_at: null,
+    ended_at: null,
+    deadline_at: null,
+    exit_code: null,
+    devices: [],
+    attachment: null,
+    url: null,
+    revision: 1,
+    ...changes
+  };
+}
+
+export function makeEvent(session: Session, changes: Partial<EventMessage> = {}): EventMessage {
+  return {
+    seq: 1,
+    at: '2026-01-02T03:00:00Z',
+    kind: 'session.changed',
+    session_id: session.id,
+    text: '',
+    status: session.status,
+    session,
+    ...changes
+  };
+}
+
+export function makeResources(changes: Partial<Resources> = {}): Resources {
+  return {
+    images: [
+      { name: 'python', title: 'Python', minimum: { cpu: '1', mem: '1g' }, installed: true },
+      { name: 'torch', title: 'Torch', minimum: { cpu: '2', mem: '8g' }, installed: true }
+    ],
+    room: [
+      { slot: 'cpu', total: '16', free: '6', largest: '4' },
+      { slot: 'mem', total: '64g', free: '32g', largest: '16g' },
+      { slot: 'cuda.device', total: '2', free: '1', largest: '1' }
+    ],
+    nodes: 2,
+    project: 'vision',
+    limits: [],
+    ...changes
+  };
+}
