@@ -23,11 +23,12 @@ down status doctor:
 	requirements/install run
 	$(BIN)/backendai $@ $(ARGS)
 
-# pytest comes last, so that its summary is the last line.
+# pytest comes last, so that its summary is the last line; a complaint of the checks
+# before it counts all the same.
 test:
 	requirements/install test
-	$(BIN)/python tests/lint.py --with-tests
-	$(BIN)/python tests/provision.py $(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python tests/lint.py --with-tests; checked=$$?; \
+	$(BIN)/python tests/provision.py $(BIN)/python -m pytest $(ARGS) && exit $$checked
 
 lint:
 	requirements/install test
