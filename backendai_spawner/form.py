@@ -24,6 +24,7 @@ def render_form(resources: Resources, *, prefix: str, chosen: Mapping[str, Any])
         (
             '<div id="backendai-spawn"',
             f' data-service="{escape(prefix)}"',
+            f' data-server-name="{escape(server)}"',
             f' data-resources="{_attribute(resources)}"',
             f' data-options="{_attribute(chosen)}">',
             _plain_form(resources, chosen),

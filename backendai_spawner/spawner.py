@@ -298,7 +298,9 @@ class BackendAISpawner(ConnectionSettings, Spawner):
             return render_outage(error.message, prefix=self.service_prefix)
         chosen = dict(self.orm_spawner.user_options or {}) if self.orm_spawner else {}
         chosen.pop(SESSION_KEY, None)
-        return render_form(resources, prefix=self.service_prefix, chosen=chosen)
+        return render_form(
+            resources, prefix=self.service_prefix, chosen=chosen, server=self.name
+        )
 
     # -- parts ---------------------------------------------------------------
 

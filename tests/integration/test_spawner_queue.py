@@ -276,7 +276,6 @@ async def test_an_unreachable_session_is_left_running_for_a_later_attach(
     await hub.start("alice", "one")
     spawner = await hub.until_ready("alice", "one")
     session_id = spawner.get_state()["session_id"]
-    type(spawner).http_timeout.default_value = 30
     monkeypatch.setitem(hub.app.config.BackendAISpawner, "http_timeout", 1)
     monkeypatch.setitem(
         hub.app.config.BackendAISpawner,

@@ -48,12 +48,15 @@ NASTY = ImageChoice(
 
 def test_the_launcher_finds_its_place_its_data_and_its_bundle():
     resources = make_resources(NASTY)
-    page = Page(render_form(resources, prefix=PREFIX, chosen={"image": "a"}))
+    page = Page(
+        render_form(resources, prefix=PREFIX, chosen={"image": "a"}, server="train-1")
+    )
 
     place = page.find("div", id="backendai-spawn")[0]
     assert json.loads(place["data-resources"])["nodes"] == 2
     assert json.loads(place["data-options"]) == {"image": "a"}
     assert place["data-service"] == PREFIX
+    assert place["data-server-name"] == "train-1"
     assert page.find("input", type="hidden", name="spec", value="")
     sources = [script["src"] for script in page.find("script")]
     assert sources == ["/services/backendai/static/console/spawn.js"]
