@@ -68,7 +68,6 @@ class Driver:
         self._observed: list[Observed] = []
         self._tasks: dict[str, _Task] = {}
         self._showing: dict[str, Showing] = {}
-        self._settled: set[str] = set()
         self._woken = asyncio.Event()
         self._told: Account | None = None
         self._failures = 0
@@ -150,7 +149,7 @@ class Driver:
 
     async def _pass(self) -> None:
         desired = self._desired
-        self._settled = set(self._tasks)
+        before = set(self._tasks)
         async with asyncio.timeout(self._node.timing.call):
             observed = await self._node.runtime.list()
             await self.images.refresh_after(self._node.timing.resync)
@@ -159,8 +158,8 @@ class Driver:
         self._observed = observed
         if desired is None:
             return
-        # What ended while we looked may look otherwise than we saw it.
-        busy = dict.fromkeys(self._settled, Work.SETTLING)
+        # What was finished while we looked may look otherwise than we saw it.
+        busy = dict.fromkeys(before, Work.SETTLING)
         busy |= {c: entry.work for c, entry in self._tasks.items()}
         past = self._records.past
         for action in diff(desired.containers, observed, past=past, busy=busy):
@@ -173,8 +172,11 @@ class Driver:
         for seen in observed:
             if seen.running and is_id(seen.id):
                 folder = container_folder(self._node.data_dir, seen.id)
-                if folder.run.is_dir():
-                    await self._node.relays.open(seen.id, folder)
+                try:
+                    if folder.run.is_dir():
+                        await self._node.relays.open(seen.id, folder)
+                except OSError:  # one spoilt folder must not hold up the others
+                    self._node.log.exception("container %s has no relay", seen.id)
 
     def _begin(self, action: Action) -> None:
         match action:
@@ -199,7 +201,6 @@ class Driver:
         entry = self._tasks[container_id] = _Task(work, task)
 
         def finished(task: asyncio.Task[None]) -> None:
-            self._settled.add(container_id)
             if self._tasks.get(container_id) is not entry:
                 return  # something more important took its place
             del self._tasks[container_id]

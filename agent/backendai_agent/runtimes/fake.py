@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class FakeRuntime(Configurable):
         self._containers: dict[str, FakeContainer] = {}
         self._listeners: list[asyncio.Queue[str]] = []
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._endings: set[asyncio.Task[None]] = set()
+        self._going_on: set[asyncio.Task[None]] = set()
         self._fetched: set[str] = set()
         self._starts = 0
         self._page = web.AppRunner(_make_page(), access_log=None, shutdown_timeout=0.5)
@@ -128,7 +128,7 @@ class FakeRuntime(Configurable):
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        await asyncio.gather(*self._endings, return_exceptions=True)
+        await asyncio.gather(*self._going_on, return_exceptions=True)
         await self._page.cleanup()
 
     async def images(self) -> list[str]:
@@ -145,7 +145,13 @@ class FakeRuntime(Configurable):
         self._fetched.add(image)
 
     async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
-        """Start the container unless it is here already."""
+        """Start the container unless it is here already.
+
+        As with a real engine, giving up waiting does not undo what was asked.
+        """
+        await asyncio.shield(self._go_on(self._start(spec, patch)))
+
+    async def _start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
         known = self._containers.get(spec.id)
         if known is not None and known.started_at is not None:
             return
@@ -255,11 +261,21 @@ class FakeRuntime(Configurable):
 
         def die() -> None:
             self._timers.pop(container.id, None)
-            ending = loop.create_task(self.end(container.id, code, reason))
-            self._endings.add(ending)
-            ending.add_done_callback(self._endings.discard)
+            self._go_on(self.end(container.id, code, reason))
 
         self._timers[container.id] = loop.call_later(left, die)
+
+    def _go_on(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._going_on.add(task)
+
+        def finished(task: asyncio.Task[None]) -> None:
+            self._going_on.discard(task)
+            if not task.cancelled():
+                task.exception()  # heard, if only by nobody who still waits
+
+        task.add_done_callback(finished)
+        return task
 
     async def _save(self, container: FakeContainer) -> None:
         self._containers[container.id] = container
