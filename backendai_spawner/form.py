@@ -18,7 +18,9 @@ from backendai_hub.api.sessions import ImageChoice, Resources, SlotRoom
 _PLAIN = {"cpu": ("CPU cores", "cpu"), "mem": ("Memory", "mem")}
 
 
-def render_form(resources: Resources, *, prefix: str, chosen: Mapping[str, Any]) -> str:
+def render_form(
+    resources: Resources, *, prefix: str, chosen: Mapping[str, Any], server: str = ""
+) -> str:
     """Return the inner HTML of the spawn page's form."""
     return "".join(
         (

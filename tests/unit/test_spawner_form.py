@@ -42,6 +42,7 @@ NASTY = ImageChoice(
     name='"><script>alert(1)</script>',
     title="<b>Torch</b> & 'friends'",
     minimum={"cpu": "1"},
+    preferred={},
     installed=True,
 )
 
@@ -86,7 +87,7 @@ def test_names_cannot_break_out_of_the_page():
 
 
 def test_the_last_choice_is_chosen_again():
-    other = ImageChoice(name="r", title="R", minimum={}, installed=False)
+    other = ImageChoice(name="r", title="R", minimum={}, preferred={}, installed=False)
     chosen = {"image": "r", "slots": {"mem": "8g"}}
 
     page = Page(render_form(make_resources(NASTY, other), prefix=PREFIX, chosen=chosen))
