@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from traitlets import TraitError
 from traitlets.config import Config
-from traitlets.config.loader import ConfigFileNotFound
 
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
 from backendai_hub.core.configuration import ConfigurationError, check_keys
@@ -67,10 +66,9 @@ class Router(RouterSettings):
         await RouterServer(self, token=token, log=self.log).run()
 
     def _load_file(self, path: Path) -> None:
-        try:
-            self.load_config_file(path.name, path=str(path.parent.absolute()))
-        except ConfigFileNotFound as error:
-            raise ConfigurationError(f"{path}: {error}") from None
+        if not path.is_file():
+            raise ConfigurationError(f"{path}: there is no such file")
+        self.load_config_file(path.name, path=str(path.parent.absolute()))
         # Sections of the platform's other processes share the file.
         section = self.config.get("Router", Config())
         check_keys({"Router": section}, [Router])

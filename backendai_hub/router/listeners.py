@@ -19,6 +19,8 @@ from backendai_hub.router.requests import Limits
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _READ_BUFFER: Final = 2**16
+_BACKLOG: Final = 1024
+_LAST_SECONDS: Final = 1.0
 _NAME: Final = "backendai-router"
 
 
@@ -113,9 +115,7 @@ class _Connection(RequestHandler):
             status, text = 431, "The request line or a header is too large."
         else:
             text = "This is not a valid HTTP request."
-        response = web.Response(
-            status=status, text=text, headers={hdrs.SERVER: _NAME}
-        )
+        response = web.Response(status=status, text=text, headers={hdrs.SERVER: _NAME})
         response.force_close()
         return response
 
@@ -130,8 +130,7 @@ class Listeners:
 
     def __init__(self, *, log: logging.Logger) -> None:
         self._log = log
-        self._runners: list[web.ServerRunner] = []
-        self._sites: list[web.BaseSite] = []
+        self._open: list[tuple[asyncio.Server, web.Server]] = []
         self._busy: set[asyncio.Task[Any]] = set()
         self._closing = False
 
@@ -158,36 +157,38 @@ class Listeners:
             read_bufsize=_READ_BUFFER,
             lingering_time=2,
         )
-        runner = web.ServerRunner(server, shutdown_timeout=1)
-        await runner.setup()
-        self._runners.append(runner)
-        site: web.BaseSite
+        loop = asyncio.get_running_loop()
         if endpoint.socket:
-            site = web.UnixSite(runner, endpoint.socket, ssl_context=tls)
-        else:
-            site = web.TCPSite(
-                runner,
-                endpoint.ip or None,
-                endpoint.port,
-                ssl_context=tls,
-                backlog=1024,
+            listening = await loop.create_unix_server(
+                server, endpoint.socket, ssl=tls, backlog=_BACKLOG
             )
-        await site.start()
-        self._sites.append(site)
+        else:
+            listening = await loop.create_server(
+                server, endpoint.ip or None, endpoint.port, ssl=tls, backlog=_BACKLOG
+            )
+        self._open.append((listening, server))
 
     async def close(self, *, patience: float) -> None:
         """Stop listening, let open exchanges end for *patience* seconds, and close."""
         self._closing = True
-        for site in self._sites:
-            await site.stop()
-        self._sites.clear()
+        loop = asyncio.get_running_loop()
+        for listening, _ in self._open:
+            for socket in listening.sockets:
+                loop.remove_reader(socket)
+        # Connections accepted just now are still being set up, which asyncio cannot
+        # do for a server that is closed.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for listening, _ in self._open:
+            listening.close()
         if self._busy:
             _, left = await asyncio.wait(self._busy, timeout=patience)
             if left:
                 self._log.info("%d exchanges are cut off", len(left))
-        for runner in self._runners:
-            await runner.cleanup()
-        self._runners.clear()
+        for _, server in self._open:
+            server.pre_shutdown()
+            await server.shutdown(_LAST_SECONDS)
+        self._open.clear()
 
     def _tracked(self, handler: Handler) -> Handler:
         async def track(request: web.BaseRequest) -> web.StreamResponse:
