@@ -43,6 +43,7 @@ class Action(StrEnum):
     READ_SPAWNED = "spawned:read"
     READ_AGENTS = "agents:read"
     VERIFY_ACCOUNT = "account:verify"
+    CREATE_ACCOUNT = "account:create"
     READ_ROUTES = "routes:read"
     ENROLL_AGENT = "agent:enroll"
     SERVE_AGENT = "agent:serve"
@@ -73,6 +74,7 @@ MATRIX: Final[Mapping[Action, Mapping[Caller, Reach]]] = MappingProxyType(
         _A.READ_SPAWNED: {_C.SPAWNER: Reach.OWN},
         _A.READ_AGENTS: {_C.SUPERADMIN: Reach.ALL},
         _A.VERIFY_ACCOUNT: {_C.SPAWNER: Reach.ALL},
+        _A.CREATE_ACCOUNT: {_C.SUPERADMIN: Reach.ALL},
         _A.READ_ROUTES: {_C.ROUTER: Reach.ALL},
         _A.ENROLL_AGENT: {_C.ANONYMOUS: Reach.OWN, _C.AGENT: Reach.OWN},
         _A.SERVE_AGENT: {_C.AGENT: Reach.OWN},

@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     AGENT_ENROLLED = "agent.enrolled"
     AGENT_STATUS = "agent.status"
     AGENT_UNKNOWN_CONTAINERS = "agent.unknown-containers"
+    ACCOUNT_CREATED = "account.created"
     ACCOUNT_PASSWORD_CHANGED = "account.password-changed"  # noqa: S105 - a name
     ACCOUNT_LOCKED = "account.locked"
     USER_JOINED = "user.joined"

@@ -5,8 +5,11 @@ from __future__ import annotations
 from backendai_hub.core.access import Action
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations.accounts import (
+    AccountRequest,
+    NewAccount,
     VerifiedAccount,
     VerifyRequest,
+    create_account,
     verify_account,
 )
 
@@ -20,3 +23,14 @@ class VerifyHandler(APIHandler):
     async def post(self, body: VerifyRequest) -> VerifiedAccount:
         """Check a password, and set a new one if the request has one."""
         return await verify_account(self.platform, body)
+
+
+class AccountsHandler(APIHandler):
+    """The accounts."""
+
+    path = "api/accounts"
+
+    @operation(Action.CREATE_ACCOUNT, status=201)
+    async def post(self, body: AccountRequest) -> NewAccount:
+        """Create an account; the answer holds its one-time password."""
+        return await create_account(self.platform, self.principal.name, body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from backendai_hub.handlers.accounts import VerifyHandler
+from backendai_hub.handlers.accounts import AccountsHandler, VerifyHandler
 from backendai_hub.handlers.agents import (
     AssignmentsHandler,
     EnrollHandler,
@@ -41,6 +41,7 @@ API: tuple[type[APIHandler], ...] = (
     SpawnedHandler,
     SpawnedByKeyHandler,
     AgentsHandler,
+    AccountsHandler,
     VerifyHandler,
     RoutesHandler,
     SpecHandler,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 import unicodedata
 from datetime import timedelta
 from typing import Final
@@ -12,6 +14,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from backendai_hub.core.errors import (
+    ConflictError,
     InvalidRequestError,
     TooManyRequestsError,
     UnauthenticatedError,
@@ -25,6 +28,8 @@ FAILURES_BEFORE_LOCK: Final = 10
 LOCK_MINUTES: Final = 15
 LEAST_PASSWORD: Final = 8
 _MOST_PASSWORD: Final = 1024
+
+_NAME: Final = re.compile(r"[\w][\w.@-]{0,63}")
 
 _hasher = PasswordHasher()
 # Checked when there is no such account, so that both answers take as long.
@@ -157,7 +162,44 @@ async def _change(platform: Platform, account: Account, request: VerifyRequest) 
         )
 
 
-async def ensure_account(platform: Platform, name: str, password_hash: str) -> bool:
+class AccountRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """A new account."""
+
+    name: str
+
+
+class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """A new account's one-time password: shown here and never again."""
+
+    name: str
+    password: str
+
+
+async def create_account(
+    platform: Platform, actor: str, request: AccountRequest
+) -> NewAccount:
+    """Create an account with a one-time password that has to be changed at once.
+
+    Raises :class:`ConflictError` if there is such an account already.
+    """
+    name = normalise(request.name)
+    if _NAME.fullmatch(name) is None:
+        raise InvalidRequestError(
+            f"name: {name[:64]!r} will not do; use 1 to 64 letters, digits, '.', '_',"
+            " '-' or '@', beginning with a letter or digit"
+        )
+    password = secrets.token_urlsafe(12)
+    hashed = await asyncio.to_thread(_hasher.hash, password)
+    if not await ensure_account(platform, name, hashed, actor=actor):
+        raise ConflictError(f"there is an account {name!r} already")
+    return NewAccount(name=name, password=password)
+
+
+async def ensure_account(
+    platform: Platform, name: str, password_hash: str, *, actor: str = "system"
+) -> bool:
     """Create an account whose password has to be changed; tell whether it is new.
 
     While nobody has chosen a password of their own, another one-time password takes
@@ -180,5 +222,12 @@ async def ensure_account(platform: Platform, name: str, password_hash: str) -> b
                 locked_until=None,
                 changed_at=tx.now,
             ),
+        )
+        tx.record(
+            Event(
+                kind=EventKind.ACCOUNT_CREATED,
+                text=f"{actor} created the account {name}",
+                actor=actor,
+            )
         )
         return True
