@@ -1,5 +1,6 @@
 import { useEffect, useRef, type ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
+import { useHost } from './host';
 
 interface Props {
   title: string;
@@ -12,17 +13,20 @@ let first = true;
 /** The page's only h1. It takes the focus when one page replaces another. */
 export function PageHeading({ title, beside, children }: Props): JSX.Element {
   const { t } = useTranslation();
+  const owns = useHost().kind === 'console';
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} · ${t('app.name')}`;
-  }, [title, t]);
+    if (owns) {
+      document.title = `${title} · ${t('app.name')}`;
+    }
+  }, [owns, title, t]);
   useEffect(() => {
     // On the first page the browser's own start of the document is the right place.
-    if (!first) {
+    if (owns && !first) {
       heading.current?.focus();
     }
     first = false;
-  }, []);
+  }, [owns]);
   return (
     <div className="bai-heading">
       <h1 ref={heading} tabIndex={-1}>

@@ -155,9 +155,19 @@ function ResourceFields({
 
 function MoreOptions({ state, setState, errorOf, leave }: PartProps): JSX.Element {
   const { t } = useTranslation();
-  const wrong = errorOf('name') ?? errorOf('shmem');
+  const [open, setOpen] = useState(false);
+  const wrong = Boolean(errorOf('name') ?? errorOf('shmem'));
+  useEffect(() => {
+    if (wrong) {
+      setOpen(true); // an error must be in sight, but mending it closes nothing
+    }
+  }, [wrong]);
   return (
-    <details className="bai-more" open={wrong ? true : undefined}>
+    <details
+      className="bai-more"
+      open={open}
+      onToggle={event => setOpen(event.currentTarget.open)}
+    >
       <summary>{t('launch.more')}</summary>
       <div className="bai-amounts">
         <Field
