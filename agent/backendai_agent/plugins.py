@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, Final
@@ -45,6 +47,18 @@ def load_plugin(name: str, known: dict[str, str]) -> type[Any]:
     module, _, attribute = known[name].partition(":")
     found: type[Any] = getattr(importlib.import_module(module), attribute)
     return found
+
+
+def load_all_plugins() -> Iterator[type[Any]]:
+    """Import every runtime and accelerator whose own requirements are installed."""
+    for group, ours in (
+        ("backendai_agent.runtimes", RUNTIMES),
+        ("backendai_agent.accelerators", ACCELERATORS),
+    ):
+        known = find_plugins(group, ours)
+        for name in known:
+            with contextlib.suppress(ImportError):
+                yield load_plugin(name, known)
 
 
 def load_runtime(name: str) -> type[Any]:

@@ -43,6 +43,7 @@ def configurable_classes(config: Config) -> Iterator[type]:
     from traitlets.config import Configurable
 
     from backendai_agent.app import BackendAIAgent
+    from backendai_agent.plugins import load_all_plugins
     from backendai_hub.app import HubService
     from backendai_hub.router.app import Router
     from backendai_spawner.authenticator import BackendAIAuthenticator
@@ -55,6 +56,7 @@ def configurable_classes(config: Config) -> Iterator[type]:
     yield from (hub.authenticator_class, hub.spawner_class, hub.proxy_class)
     yield from (BackendAISpawner, BackendAIAuthenticator)
     yield from (JupyterHub, HubService, BackendAIAgent, Router, *hub.classes)
+    yield from load_all_plugins()
     yield from _descendants(Configurable)
 
 

@@ -1,0 +1,49 @@
+"""How the documentation is built: ``sphinx-build -W docs/source docs/build``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in (ROOT, ROOT / "agent", ROOT / "labextension"):
+    sys.path.insert(0, str(folder))
+
+# JupyterHub imports one schema grammar that takes a second to compile and that
+# nothing here needs.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+from backendai_hub import __version__  # noqa: E402 - the path has to come first
+
+project = "backendai-hub"
+copyright = "The backendai-hub contributors"
+author = "The backendai-hub contributors"
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "autodoc_traits",
+    "myst_parser",
+    "sphinx_design",
+]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["reference/generated/*"]
+root_doc = "index"
+nitpicky = False
+autodoc_typehints = "none"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Backend.AI Hub"
+html_static_path = ["_static"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "use_edit_page_button": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "navbar_align": "left",
+}
+html_sidebars = {"index": []}
