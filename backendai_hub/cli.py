@@ -25,6 +25,7 @@ from backendai_hub.launcher.platform_api import count_containers
 from backendai_hub.launcher.settings import RUNTIMES, make_launcher
 from backendai_hub.launcher.state import load_state
 from backendai_hub.launcher.up import UpRequest, supervise
+from backendai_hub.operations.accounts import NewAccount
 
 STOP_SECONDS = 30.0
 
@@ -154,6 +155,35 @@ def doctor(data_dir: Path, *, as_json: bool) -> None:
         report.show_findings(findings)
     serious = any(finding.severity is Severity.SERIOUS for finding in findings)
     sys.exit(1 if serious else 0)
+
+
+@main.group()
+def user() -> None:
+    """The people who log in with the platform's own accounts."""
+
+
+@user.command("add")
+@click.argument("name")
+@data_dir_option
+@json_option
+def add_user(name: str, data_dir: Path, *, as_json: bool) -> None:
+    """Create an account; prints its one-time password once."""
+    folder = DataFolder(data_dir.expanduser().resolve())
+    try:
+        created = asyncio.run(_create_account(folder, name))
+    except HubError as error:
+        report.show_failure(error.message)
+        sys.exit(1)
+    if as_json:
+        click.echo(msgspec.json.encode(created))
+    else:
+        click.echo(f"  {created.name} can log in once with  {created.password}")
+        click.echo("  and then chooses a password; it is not shown again.")
+
+
+async def _create_account(folder: DataFolder, name: str) -> NewAccount:
+    layout = Layout(folder=folder, state=load_state(folder))
+    return await (await open_api(layout)).create_account(name)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     """What is told when everything answers; ``password`` only the first time."""
 
     url: str
+    """Where people come in; the site's JupyterHub, if it runs its own."""
     admin: str
     password: str | None
     token: str | None
@@ -78,6 +79,7 @@ def prepare(
         wanted=launcher.port or None,
         running=running_processes(folder),
     )
+    state = msgspec.structs.replace(state, hub_api_url=hub_api_url)
     if not state.password_shown:
         state = msgspec.structs.replace(state, admin=launcher.admin_name)
     password = None if hub_api_url else prepare_first_admin(folder, state)
@@ -88,7 +90,6 @@ def prepare(
         host=launcher.host,
         runtime=launcher.runtime,
         site_config=site_config,
-        hub_api_url=hub_api_url,
         run_agent=launcher.run_agent,
         version=version,
     )
@@ -180,7 +181,7 @@ class Findings:
         isolation = self._agent.isolation if self._agent else None
         attached = self._layout.attached
         return Ready(
-            url=self._layout.gateway_url if attached else self._layout.public_url,
+            url=self._layout.public_url,
             admin=self._layout.state.admin,
             password=password,
             token=self._token if self._wants_token else None,

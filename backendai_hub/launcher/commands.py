@@ -6,19 +6,20 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from backendai_hub.launcher.child import Command
 from backendai_hub.launcher.folder import DataFolder
 from backendai_hub.launcher.state import State
 
-SERVICE_PREFIX: Final = "/services/backendai/"
+_HUB_API: Final = "hub/api"
 
 
 @dataclass(frozen=True)
 class Layout:
     """All that the command lines are made from.
 
-    ``hub_api_url`` is set when the site runs JupyterHub itself; the platform then
+    Where the site runs JupyterHub itself (``state.hub_api_url``), the platform
     brings neither a JupyterHub nor a public port of its own.
     """
 
@@ -27,25 +28,39 @@ class Layout:
     host: str = "127.0.0.1"
     runtime: str = "auto"
     site_config: Path | None = None
-    hub_api_url: str = ""
     run_agent: bool = True
     version: str = ""
 
     @property
     def attached(self) -> bool:
         """Whether JupyterHub is somebody else's."""
-        return bool(self.hub_api_url)
+        return bool(self.state.hub_api_url)
+
+    @property
+    def base(self) -> str:
+        """JupyterHub's ``base_url``: the path in front of everything."""
+        if not self.attached:
+            return "/"
+        path = urlsplit(self.state.hub_api_url).path
+        return path.rstrip("/").removesuffix(_HUB_API) or "/"
+
+    @property
+    def prefix(self) -> str:
+        """The path of the hub service."""
+        return f"{self.base}services/backendai/"
 
     @property
     def public_url(self) -> str:
         """Where people come in."""
+        if self.attached:
+            return self.jupyterhub_api_url.removesuffix(_HUB_API)
         host = "127.0.0.1" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104
         return f"http://{_bracket(host)}:{self.state.public}/"
 
     @property
     def service_url(self) -> str:
         """Where the hub service answers on this machine."""
-        return f"http://127.0.0.1:{self.state.service}{SERVICE_PREFIX}"
+        return f"http://127.0.0.1:{self.state.service}{self.prefix}"
 
     @property
     def gateway_url(self) -> str:
@@ -55,7 +70,10 @@ class Layout:
     @property
     def jupyterhub_api_url(self) -> str:
         """Where JupyterHub's API answers."""
-        return self.hub_api_url or f"http://127.0.0.1:{self.state.hub}/hub/api"
+        return (
+            self.state.hub_api_url.rstrip("/")
+            or f"http://127.0.0.1:{self.state.hub}/hub/api"
+        )
 
 
 def connection(layout: Layout) -> dict[str, str]:
@@ -63,7 +81,7 @@ def connection(layout: Layout) -> dict[str, str]:
     key = layout.folder.key
     return {
         "service_url": layout.service_url,
-        "prefix": SERVICE_PREFIX,
+        "prefix": layout.prefix,
         "gateway_url": layout.gateway_url,
         "service_token_file": str(key("service.token")),
         "spawner_token_file": str(key("spawner.token")),
@@ -144,6 +162,8 @@ def service_command(layout: Layout) -> Command:
         f"--HubService.port={state.service}",
         f"--HubService.agents_port={state.agents}",
         f"--HubService.hub_api_url={layout.jupyterhub_api_url}",
+        f"--HubService.hub_base={layout.base}",
+        f"--HubService.prefix={layout.prefix}",
         f"--HubService.lock_file={folder.lock('service')}",
         f"--HubService.first_admin_file={folder.key('first-admin.json')}",
     ]
@@ -153,11 +173,9 @@ def service_command(layout: Layout) -> Command:
 def agent_command(layout: Layout) -> Command:
     """Return the command of this machine's agent."""
     folder, state = layout.folder, layout.state
-    platform_url = (
-        layout.hub_api_url.removesuffix("hub/api")
-        if layout.attached
-        else f"http://127.0.0.1:{state.public}/"
-    )
+    # Sessions speak to JupyterHub through the node, which reaches it from inside.
+    inside = f"http://127.0.0.1:{state.public}/"
+    platform_url = layout.public_url if layout.attached else inside
     argv = [
         *_python("backendai_agent.app"),
         *_config(layout),

@@ -82,6 +82,11 @@ async def read_status(folder: DataFolder) -> PlatformStatus:
 
 async def open_api(layout: Layout) -> PlatformApi:
     """Return the API as the administrator; raises :class:`UnavailableError`."""
+    if layout.attached:
+        raise UnavailableError(
+            "the JupyterHub is your own, and gives us no administrator's token:"
+            " end the sessions there"
+        )
     token = await make_token(layout, seconds=300, note="made by the backendai command")
     if token is None:
         raise UnavailableError("JupyterHub does not answer, so there is no way in")

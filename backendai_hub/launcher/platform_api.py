@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
+from backendai_hub.api.problems import Problem
 from backendai_hub.api.sessions import SessionPage
 from backendai_hub.core.agents import Agent, AgentStatus
 from backendai_hub.core.errors import UnavailableError
 from backendai_hub.core.sessions import Session
 from backendai_hub.launcher.commands import Layout
 from backendai_hub.launcher.local_http import Answer, ask
+from backendai_hub.operations.accounts import NewAccount
 
 _PAGE = 100
 
@@ -58,6 +60,11 @@ class PlatformApi:
                 return found
             after = page.next
 
+    async def create_account(self, name: str) -> NewAccount:
+        """Create an account; returns its one-time password, shown only here."""
+        answer = await self._ask("POST", "api/accounts", {"name": name})
+        return msgspec.json.decode(answer.body, type=NewAccount)
+
     async def end_sessions(self, timeout: float) -> int:
         """End every session and wait for the last; returns how many there were.
 
@@ -81,12 +88,19 @@ class PlatformApi:
     async def _ask(self, method: str, path: str, body: Any = None) -> Answer:
         answer = await ask(method, self.service_url + path, token=self.token, body=body)
         if not 200 <= answer.status < 300:
-            said = answer.body[:300].decode("utf-8", "replace")
-            raise UnavailableError(
-                f"the hub service answered {answer.status or 'nothing'} to {method}"
-                f" {path}: {said}"
-            )
+            raise UnavailableError(_describe_refusal(answer, f"{method} {path}"))
         return answer
+
+
+def _describe_refusal(answer: Answer, asked: str) -> str:
+    """Give the service's own words where it has some."""
+    try:
+        return msgspec.json.decode(answer.body, type=Problem).detail
+    except msgspec.DecodeError:
+        said = answer.body[:300].decode("utf-8", "replace")
+        return (
+            f"the hub service answered {answer.status or 'nothing'} to {asked}: {said}"
+        )
 
 
 async def is_answering(url: str) -> bool:

@@ -84,7 +84,9 @@ def show_ready(ready: Ready, *, version: str, foreground: bool) -> None:
     click.echo(f"  {click.style('backendai-hub', bold=True)} {version} is ready")
     click.echo()
     _row("Open", click.style(ready.url, fg="cyan", underline=True))
-    if ready.password is not None:
+    if ready.connection_file is not None:
+        _row("", "that JupyterHub is yours; it has to know us (see below)")
+    elif ready.password is not None:
         _row("Log in as", click.style(ready.admin, bold=True))
         _row("Password", click.style(ready.password, bold=True))
         _row("", "shown this once; you choose your own when you log in")
@@ -114,7 +116,6 @@ def _show_isolation(isolation: Isolation) -> None:
 
 def show_attach_lines(connection_file: str) -> None:
     """Print what the site's own JupyterHub needs."""
-    click.echo()
     click.echo("  Add this to jupyterhub_config.py and restart JupyterHub:")
     click.echo()
     click.echo("    import backendai_spawner")

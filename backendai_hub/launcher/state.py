@@ -25,6 +25,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     agents: int = 0
     admin: str = "admin"
     password_shown: bool = False
+    hub_api_url: str = ""
+    """Set while the platform serves a JupyterHub that the site runs itself."""
 
 
 def load_state(folder: DataFolder) -> State:

@@ -105,7 +105,6 @@ async def _join(send: Send, request: UpRequest, pid: int | None) -> int:
         folder=request.folder,
         state=load_state(request.folder),
         host=request.launcher.host,
-        hub_api_url=request.hub_api_url,
         run_agent=request.launcher.run_agent,
     )
     findings = Findings(layout, wants_token=request.wants_token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -68,11 +68,13 @@ class Forwarder:
         splices: Splices,
         *,
         log: logging.Logger,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._upstreams = upstreams
         self._rules = rules
         self._splices = splices
         self._log = log
+        self._pause = pause
 
     async def forward(
         self, request: BaseRequest, address: Address, destination: Destination
@@ -118,7 +120,7 @@ class Forwarder:
                 if retries == 0 or body.started:
                     raise self._unreachable(destination, error) from None
                 retries -= 1
-                await asyncio.sleep(_RETRY_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, guards nothing
+                await self._pause(_RETRY_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, guards nothing
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if body.refusal is not None:
                     raise body.refusal from None
