@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from backendai_hub.launcher.child import Command, describe_exit, next_pause
@@ -20,6 +21,11 @@ def layout(tmp_path):
     folder.create()
     folder.key("proxy.token").write_text("not-for-ps\n")
     return Layout(folder=folder, state=STATE, version="1")
+
+
+def attach(layout, hub_api_url):
+    state = msgspec.structs.replace(STATE, hub_api_url=hub_api_url)
+    return Layout(folder=layout.folder, state=state)
 
 
 def by_name(layout):
@@ -43,15 +49,29 @@ def test_every_process_holds_its_lock(layout):
 
 
 def test_with_a_site_s_own_jupyterhub_there_is_no_public_port(tmp_path, layout):
-    attached = Layout(
-        folder=layout.folder, state=STATE, hub_api_url="http://hub.example/hub/api"
-    )
+    attached = attach(layout, "http://hub.example/hub/api")
 
     commands = by_name(attached)
     assert "hub" not in commands
     assert "--no-public" in commands["router"].argv
     assert not any("--port" in part for part in commands["router"].argv)
     assert "--BackendAIAgent.platform_url=http://hub.example/" in commands["agent"].argv
+
+
+@pytest.mark.parametrize("url", ["http://h:1/hub/api", "http://h:1/hub/api/"])
+def test_a_jupyterhub_at_the_root(layout, url):
+    attached = attach(layout, url)
+
+    assert attached.public_url == "http://h:1/"
+    assert attached.prefix == "/services/backendai/"
+
+
+def test_a_jupyterhub_below_a_path(layout):
+    attached = attach(layout, "http://h/jupyter/hub/api")
+
+    assert attached.public_url == "http://h/jupyter/"
+    assert attached.prefix == "/jupyter/services/backendai/"
+    assert "--HubService.hub_base=/jupyter/" in by_name(attached)["service"].argv
 
 
 def test_a_machine_without_an_agent(layout):
