@@ -10,6 +10,7 @@ would lend the owner's rights to everybody who may visit.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
 
 API_URL: Final = "BACKENDAI_API_URL"
+PLACE: Final = "/backendai/api/"
 LARGEST_BODY: Final = 1 << 20
 
 REQUEST_HEADERS: Final = (
@@ -77,31 +79,33 @@ class PlatformHandler(APIHandler):
     _track_activity = False
 
     @web.authenticated
-    async def get(self, path: str) -> None:
+    async def get(self) -> None:
         """Read from the platform."""
-        await self._forward(path)
+        await self._forward()
 
     @web.authenticated
-    async def post(self, path: str) -> None:
+    async def post(self) -> None:
         """Create or act."""
-        await self._forward(path)
+        await self._forward()
 
     @web.authenticated
-    async def put(self, path: str) -> None:
+    async def put(self) -> None:
         """Replace."""
-        await self._forward(path)
+        await self._forward()
 
     @web.authenticated
-    async def patch(self, path: str) -> None:
+    async def patch(self) -> None:
         """Change."""
-        await self._forward(path)
+        await self._forward()
 
     @web.authenticated
-    async def delete(self, path: str) -> None:
+    async def delete(self) -> None:
         """Remove."""
-        await self._forward(path)
+        await self._forward()
 
-    async def _forward(self, path: str) -> None:
+    async def _forward(self) -> None:
+        # As it was written: Tornado would hand over a path it has decoded.
+        path = str(self.request.path).partition(PLACE)[2]
         if not is_api_path(path):
             raise web.HTTPError(404, "There is no such thing here")
         if len(self.request.body) > LARGEST_BODY:
@@ -180,6 +184,6 @@ def open_client(socket: str | None) -> aiohttp.ClientSession:
 
 def add_handlers(server: ServerApp) -> None:
     """Serve ``<base_url>backendai/api/…`` on *server*."""
-    base = server.base_url.rstrip("/")
+    base = re.escape(server.base_url.rstrip("/"))
     application: web.Application = server.web_app
-    application.add_handlers(".*$", [(rf"{base}/backendai/api/(.*)", PlatformHandler)])
+    application.add_handlers(".*$", [(f"{base}{PLACE}.*", PlatformHandler)])
