@@ -100,6 +100,7 @@ async def test_two_tabs_see_a_queued_session_through_to_its_end(start_hub):
         waiting = hub.spawner("alice", "one").get_state()["session_id"]
         await alice.reach(waiting, "PENDING")
         assert hub.spawner("alice", "one").pending == "spawn"
+        assert await hub.spawner("alice", "one").poll() == 0
 
         await hub.stack.start_agent()
         await hub.until_ready("alice", "one")
