@@ -155,13 +155,13 @@ async def test_an_activation_may_come_later(node: Node) -> None:
 async def test_jupyterlabs_place_is_a_socket_in_the_run_folder(node: Node) -> None:
     spec = await node.launch(
         "import socket\ns = socket.socket(socket.AF_UNIX)\n"
-        "s.bind('/run/backendai/lab.sock'); s.listen()\n"
+        "s.bind('/run/backendai/lab.sock'); s.listen(); print('listens')\n"
         "c, _ = s.accept(); c.sendall(b'hello'); c.close()\n" + SLEEP
     )
     endpoint = await node.runtime.endpoint(spec.id, "lab")
     assert endpoint is not None
     assert endpoint.socket is not None
-    await until(endpoint.socket.exists)
+    await until(lambda: "listens" in node.log_of(spec.id))
     held = os.open(endpoint.socket, os.O_PATH | os.O_NOFOLLOW)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(f"/proc/self/fd/{held}")

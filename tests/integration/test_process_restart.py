@@ -124,7 +124,7 @@ async def test_an_agent_that_dies_before_the_start_leaves_a_start_to_repeat(
         BACKENDAI_CRASHPOINT="agent.created",
     )
     assert [await read_line(agent), await read_line(agent)] == ["open", ""]
-    await kill(agent)
+    await agent.wait()
     assert agent.returncode == -signal.SIGKILL
 
     async with open_node(tmp_path) as node:

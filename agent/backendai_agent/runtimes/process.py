@@ -9,9 +9,9 @@ processes belong to nobody: the agent may end and come back at any time.
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from backendai_agent.runtimes.base import (
     RuntimeFailure,
 )
 from backendai_agent.runtimes.process_environment import Environment
-from backendai_agent.runtimes.process_limits import Bounds, Limits, LimitsFailure
+from backendai_agent.runtimes.process_limits import Bounds, Limits
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
 from backendai_agent.runtimes.process_node import Node, NodeWishes, look_at_node
 from backendai_agent.runtimes.process_preparation import (
@@ -49,7 +49,6 @@ from backendai_agent.runtimes.process_sandbox import (
     build_command,
 )
 from backendai_agent.runtimes.process_supervisor import (
-    StillRunningError,
     Watcher,
     ask_to_end,
     end_all,
@@ -66,6 +65,7 @@ Containers = list[tuple[ProcessMemory, StartRecord]]
 Words = list[str]
 _START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 20.0
+_HELPER_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.002
 
 
@@ -151,8 +151,8 @@ class ProcessRuntime(Configurable):
         self._node: Node | None = None
         self._watcher = Watcher()
         self._users = UserRange(self.first_uid, self.uid_count)
-        self._turns: collections.defaultdict[str, asyncio.Lock] = (
-            collections.defaultdict(asyncio.Lock)
+        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = (
+            weakref.WeakValueDictionary()
         )
         self._tending: asyncio.Task[None] | None = None
 
@@ -162,8 +162,11 @@ class ProcessRuntime(Configurable):
         """Find out what this node can do, and take over what runs here already."""
         if not self.data_dir:
             raise RuntimeFailure("ProcessRuntime.data_dir is not set")
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._node = await asyncio.to_thread(look_at_node, self._wishes())
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._node = await asyncio.to_thread(look_at_node, self._wishes())
+        except OSError as error:
+            raise RuntimeFailure(f"this node cannot be used: {error}") from error
         await asyncio.to_thread(sweep, self._folder)
         for memory, _ in await asyncio.to_thread(self._all):
             pid = memory.supervisor()
@@ -225,6 +228,10 @@ class ProcessRuntime(Configurable):
     def _all(self) -> Containers:
         return list(find_containers(self._folder))
 
+    def _turn(self, container_id: str) -> asyncio.Lock:
+        """One thing at a time is done to a container."""
+        return self._turns.setdefault(container_id, asyncio.Lock())
+
     def _memory(self, container_id: str) -> ProcessMemory:
         if not is_id(container_id):
             raise RuntimeFailure(f"{container_id[:80]!r} is not a container id")
@@ -268,7 +275,7 @@ class ProcessRuntime(Configurable):
         session's user here; one written later needs :meth:`hand_over`.
         """
         memory = self._memory(spec.id)
-        async with self._turns[spec.id]:
+        async with self._turn(spec.id):
             if await asyncio.to_thread(is_running, memory):
                 await self.hand_over(spec.id)
                 await self._reach(memory)
@@ -277,7 +284,7 @@ class ProcessRuntime(Configurable):
                 return  # it had its life
             try:
                 await self._start(memory, spec, patch)
-            except (LimitsFailure, StillRunningError, OSError) as error:
+            except OSError as error:
                 raise RuntimeFailure(str(error)) from error
 
     async def _start(
@@ -375,7 +382,7 @@ class ProcessRuntime(Configurable):
         try:
             async with asyncio.timeout(_START_SECONDS):
                 while not memory.has_started():
-                    if not memory.is_supervised():
+                    if not memory.is_supervised() and not memory.has_started():
                         said = memory.tail_log(3).strip()
                         raise RuntimeFailure(f"the sandbox was not made: {said}")
                     await asyncio.sleep(_LOOK_SECONDS)
@@ -396,19 +403,18 @@ class ProcessRuntime(Configurable):
         if not is_id(container_id):
             raise RuntimeFailure(f"{container_id[:80]!r} is not a container id")
         memory = self._memory(container_id)
-        async with self._turns[container_id]:
+        async with self._turn(container_id):
             isolated = self._was_isolated(memory)
             if await asyncio.to_thread(ask_to_end, memory, isolated=isolated):
                 crashpoint("agent.stopping")
                 await self._watcher.wait(container_id, grace)
             try:
                 await asyncio.to_thread(self._remove, memory, container_id)
-            except (StillRunningError, LimitsFailure, OSError) as error:
-                raise RuntimeFailure(
-                    f"{container_id} cannot be removed: {error}"
-                ) from (error)
+            except (RuntimeFailure, OSError) as error:
+                why = f"{container_id} cannot be removed: {error}"
+                raise RuntimeFailure(why) from error
+        await self._watcher.wait(f"{container_id}/network", _HELPER_SECONDS)
         self._users.take_back(container_id)
-        self._turns.pop(container_id, None)
 
     def _was_isolated(self, memory: ProcessMemory) -> bool:
         record = memory.read_record()

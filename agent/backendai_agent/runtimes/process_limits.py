@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from backendai_agent.runtimes.base import RuntimeFailure
+
 CPU_PERIOD: Final = 100_000
 _LEAST_QUOTA: Final = 1_000
 _PATIENCE: Final = 10.0
@@ -34,7 +36,7 @@ class Bounds:
     pids: int = 0
 
 
-class LimitsFailure(Exception):  # noqa: N818 - it is what happened
+class LimitsFailure(RuntimeFailure):
     """Limits could not be set or lifted."""
 
 

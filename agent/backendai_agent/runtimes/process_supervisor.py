@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from backendai_agent.runtimes.base import RuntimeFailure
 from backendai_agent.runtimes.process_limits import Limits
 from backendai_agent.runtimes.process_memory import (
     ProcessMemory,
@@ -56,7 +57,7 @@ echo $? > "$folder/exit"
 """
 
 
-class StillRunningError(Exception):
+class StillRunningError(RuntimeFailure):
     """Some process of a container could not be ended in time."""
 
 

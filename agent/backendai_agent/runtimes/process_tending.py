@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from backendai_agent.runtimes.base import RuntimeFailure
 from backendai_agent.runtimes.process_limits import Limits
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
 from backendai_agent.runtimes.process_network import attach
 from backendai_agent.runtimes.process_preparation import find_containers
 from backendai_agent.runtimes.process_supervisor import (
-    StillRunningError,
     Watcher,
     end_all,
     tree_memory,
@@ -48,7 +48,7 @@ async def tend(tended: Tended, watcher: Watcher) -> None:
             running = await asyncio.to_thread(tend_files, tended)
             for memory, record in running:
                 connect(memory, record, tended.slirp, watcher)
-        except (OSError, StillRunningError):
+        except (OSError, RuntimeFailure):
             _log.exception("looking after the sessions failed")
         await asyncio.sleep(EVERY_SECONDS)
 
