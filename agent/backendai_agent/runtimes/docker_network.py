@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import docker
+import docker.errors
 
 from backendai_agent.runtimes.base import RuntimeFailure
 
@@ -44,19 +45,29 @@ def network_config(name: str, subnet: str) -> dict[str, Any]:
 
 def ensure_network(api: docker.APIClient, name: str, subnet: str) -> None:
     """Make the bridge *name* unless it is there; refuses one that is not fenced."""
+    if _find(api, name):
+        return
+    config = network_config(name, subnet)
+    try:
+        api.create_network(
+            name,
+            driver=config["Driver"],
+            options=config["Options"],
+            ipam=config["IPAM"],
+            check_duplicate=True,
+            labels=config["Labels"],
+        )
+    except docker.errors.APIError:
+        if not _find(api, name):  # another agent on this engine made it meanwhile
+            raise
+
+
+def _find(api: docker.APIClient, name: str) -> bool:
     for network in api.networks(names=[name]):
         if network["Name"] == name:
             _check(name, network)
-            return
-    config = network_config(name, subnet)
-    api.create_network(
-        name,
-        driver=config["Driver"],
-        options=config["Options"],
-        ipam=config["IPAM"],
-        check_duplicate=True,
-        labels=config["Labels"],
-    )
+            return True
+    return False
 
 
 def _check(name: str, network: dict[str, Any]) -> None:
