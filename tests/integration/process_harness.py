@@ -131,9 +131,9 @@ async def open_node(data_dir: Path, **traits: Any) -> AsyncIterator[Node]:
     isolation = await runtime.open()
     try:
         yield Node(runtime, isolation, data_dir)
+    finally:
         for observed in await runtime.list():
             await runtime.stop(observed.id, 0)
-    finally:
         await runtime.close()
 
 
