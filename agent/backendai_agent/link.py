@@ -141,8 +141,6 @@ class Link:
                 self._note_loss(error)
                 await self._pause(failures)
                 continue
-            if failures:
-                self.say()
             failures = 0
             self._note_return()
             wait = self._timing.wait

@@ -166,9 +166,19 @@ async def test_what_cannot_start_is_explained_to_its_owner(hub, agent):
     report = await hub.until_state(spec.id, "exited")
     assert report.reason == "could not start: there is no environment nowhere"
     assert agent.starts == []
-    assert not list(agent.data_dir.glob("containers/*/run/activation.json"))
     await hub.want_absent(spec.id)
     await hub.until_state(spec.id, "gone")
+
+
+async def test_a_start_that_fails_leaves_no_secret_behind(hub, agent):
+    agent.options = {"FakeRuntime.fail_every": "1"}
+    await agent.start()
+    spec = make_spec()
+    await hub.want(spec)
+    report = await hub.until_state(spec.id, "exited")
+    assert report.reason == "could not start: the fake runtime was told to fail"
+    run = agent.data_dir / "containers" / spec.id / "run"
+    await until(lambda: not (run / "activation.json").exists())
 
 
 async def test_stopping_cancels_a_start_that_takes_too_long(hub, agent):
@@ -190,7 +200,11 @@ async def test_stopping_waits_for_a_start_that_cannot_be_cancelled(hub, agent):
     await until(lambda: agent.containers == [spec.id])
     await hub.want_absent(spec.id)
     await hub.until_state(spec.id, "gone")
-    assert agent.containers == agent.folders == []
+    await hub.forget(spec.id)  # from here on nobody would clean up after it
+    later = make_spec()  # when this one runs, the first start is long over
+    await hub.want(later)
+    await hub.until_state(later.id, "running")
+    assert agent.containers == agent.folders == [later.id]
 
 
 async def test_jupyterlab_that_never_answers_ends_with_a_reason(hub, agent):

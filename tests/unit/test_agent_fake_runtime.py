@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from backendai_agent.folders import container_folder
+from backendai_agent.images import Images
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_agent.runtimes.fake import FakeRuntime
 from backendai_hub.api.agents import ContainerSpec, DesiredState
@@ -114,3 +115,51 @@ async def test_an_environment_that_is_missing_cannot_be_fetched(make_runtime):
     assert await runtime.images() == ["fake", "somewhere"]
     with pytest.raises(RuntimeFailure, match="there is no environment nowhere"):
         await runtime.fetch("nowhere", heard.append)
+
+
+class CountingRuntime(FakeRuntime):
+    """Counts what is fetched, and waits to be told to finish."""
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.fetches = 0
+        self.go_on = asyncio.Event()
+        self.given_up = asyncio.Event()
+
+    async def fetch(self, image, progress):
+        self.fetches += 1
+        progress(0.5)
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
+        await super().fetch(image, progress)
+
+
+async def test_an_environment_is_fetched_once_for_all_who_wait(tmp_path):
+    runtime = CountingRuntime(data_dir=str(tmp_path), fetch_seconds=0)
+    images = Images(runtime)
+    heard = [[], []]
+    waiting = [
+        asyncio.create_task(images.ensure("big", amounts.append)) for amounts in heard
+    ]
+    while not all(0.5 in amounts for amounts in heard):
+        await asyncio.sleep(0)
+    waiting[0].cancel()  # one of them gives up; the other still gets it
+    runtime.go_on.set()
+    await waiting[1]
+    assert waiting[0].cancelled()
+    assert runtime.fetches == 1
+    assert "big" in images.present
+
+
+async def test_a_fetch_nobody_waits_for_is_given_up(tmp_path):
+    runtime = CountingRuntime(data_dir=str(tmp_path), fetch_seconds=0)
+    images = Images(runtime)
+    heard = []
+    waiting = asyncio.create_task(images.ensure("big", heard.append))
+    while 0.5 not in heard:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait_for(runtime.given_up.wait(), 5)
