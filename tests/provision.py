@@ -71,7 +71,7 @@ def stop(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> None
 
 
 def tail(path: Path) -> str:
-    return "\n".join(path.read_text("utf-8", "replace").splitlines()[-15:])
+    return "\n".join(path.read_text("utf-8", "replace").splitlines()[-8:])
 
 
 def is_present(thing: str) -> bool:
@@ -186,8 +186,9 @@ def provide_postgres(stack: ExitStack, folder: Path) -> None:
     # PostgreSQL refuses to run as root.
     user = None
     if os.geteuid() == 0:
-        user = "postgres"
-        owner = pwd.getpwnam(user)
+        names = {entry.pw_name: entry for entry in pwd.getpwall()}
+        owner = names.get("postgres") or names["nobody"]
+        user = owner.pw_name
         folder.chmod(0o711)
         os.chown(data, owner.pw_uid, owner.pw_gid)
     made = subprocess.run(
