@@ -63,6 +63,16 @@ describe('the launch form', () => {
     expect(toSpec(typeAmount(fresh, 'mem', '2.25')).slots.mem).toBe('2304m');
   });
 
+  test('steps lead to round amounts', () => {
+    const step = (slot: string, text: string, by: 1 | -1): string | undefined =>
+      stepAmount(typeAmount(fresh, slot, text), slot, by).typed[slot];
+
+    expect(step('mem', '0.25', 1)).toBe('1');
+    expect(step('mem', '2.5', -1)).toBe('2');
+    expect(step('x.shares', '0.3', 1)).toBe('0.4');
+    expect(step('x.shares', '0.3', -1)).toBe('0.2');
+  });
+
   test('steps never go below nothing', () => {
     const down = stepAmount(stepAmount(fresh, 'cuda.device', 1), 'cuda.device', -1);
 

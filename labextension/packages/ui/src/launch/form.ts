@@ -77,12 +77,14 @@ export function typeAmount(state: LaunchState, slot: string, text: string): Laun
   };
 }
 
-/** One step more or less of a slot, never below nothing. */
+/** The next round amount above or below, never below nothing. */
 export function stepAmount(state: LaunchState, slot: string, step: 1 | -1): LaunchState {
   const now = Number((state.typed[slot] ?? '').replace(',', '.')) || 0;
-  const size = slot.endsWith('.shares') ? 0.1 : 1;
-  const next = Math.max(0, Math.round((now + step * size) * 1000) / 1000);
-  return typeAmount(state, slot, String(next));
+  const steps = slot.endsWith('.shares') ? 10 : 1; // in one whole
+  // Rounded first: 0.3 times 10 is a little less than 3 here.
+  const place = Math.round(now * steps * 1000) / 1000;
+  const next = step > 0 ? Math.floor(place) + 1 : Math.ceil(place) - 1;
+  return typeAmount(state, slot, String(Math.max(0, next) / steps));
 }
 
 function typedAmount(slot: string, amount: number): string {
