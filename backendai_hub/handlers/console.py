@@ -43,6 +43,8 @@ class ConsoleHandler(APIHandler):
         index = Path(self.service.assets) / "index.html"
         if not index.is_file():
             raise NotFoundError("the console is not built into this installation")
+        # Asking for the token sets the cookie that the page's writes have to show.
+        _ = self.xsrf_token
         nonce = secrets.token_urlsafe(16)
         hub_base = self.platform.settings.hub_base
         text = index.read_text("utf-8")
