@@ -19,6 +19,7 @@ from backendai_hub.router.headers import (
     is_upgrade,
     request_headers,
     response_headers,
+    sendable,
     upgrade_headers,
 )
 from backendai_hub.router.refusals import RefusalError
@@ -160,7 +161,9 @@ class Forwarder:
             target=destination.target,
             host=address.host,
         )
-        response = PassedResponse(upstream.status, upstream.reason or "", headers)
+        response = PassedResponse(
+            upstream.status, sendable(upstream.reason or ""), headers
+        )
         await response.prepare(request)
         if has_body(request, upstream.status) and not await self._stream(
             response, upstream

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,10 +47,12 @@ class Gateway:
         table: SessionTable,
         *,
         credentials: Credentials | None,
+        log: logging.Logger,
         patience: float = ROUTE_PATIENCE,
     ) -> None:
         self._table = table
         self._credentials = credentials
+        self._log = log
         self._patience = patience
         self._targets: dict[tuple[str, str], Target] = {}
 
@@ -67,7 +70,8 @@ class Gateway:
             raise self._no_session()
         try:
             target = self._target(route)
-        except BadTargetError:
+        except (BadTargetError, OSError) as error:
+            self._log.error("Agent %s is not spoken to: %s", route.agent_id, error)
             raise _unreachable() from None
         onward = Destination(
             target,

@@ -28,27 +28,19 @@ HOP_BY_HOP: Final = frozenset(
     }
 )
 
-#: Headers by which a proxy speaks for its client; a client may not speak so itself.
-FORWARDING: Final = frozenset(
-    {
-        "forwarded",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "x-forwarded-port",
-        "x-forwarded-prefix",
-        "x-forwarded-proto",
-        "x-forwarded-protocol",
-        "x-forwarded-scheme",
-        "x-forwarded-server",
-        "x-forwarded-ssl",
-        "x-original-url",
-        "x-real-ip",
-        "x-rewrite-url",
-        "x-scheme",
-    }
+#: What the router itself says about where a request came from.
+_WRITTEN: Final = frozenset(
+    {"x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"}
 )
 
-_NOT_ASKED_FOR: Final = HOP_BY_HOP | FORWARDING | {"expect"}
+#: Headers by which a proxy speaks for its client; a client may not speak so itself.
+#: So are all others that begin with ``x-forwarded-``.
+_FORWARDING: Final = frozenset(
+    {"x-original-url", "x-real-ip", "x-rewrite-url", "x-scheme"}
+)
+
+_NEVER_PASSED: Final = HOP_BY_HOP | {"expect", "forwarded", "host"}
+_LOOPBACK: Final = "127.0.0.1"  # a Unix socket has no address; its peer is here
 _PORTS: Final = {"http": "80", "https": "443"}
 
 
@@ -99,15 +91,20 @@ def request_headers(
     """Return the headers to send on for *request*, which was addressed to *host*."""
     inbound = request.headers
     named = _named(inbound)
+    trusted = (peer_of(request) or _LOOPBACK) in rules.trusted
     outbound: CIMultiDict[str] = CIMultiDict()
     for name, value in inbound.items():
         lower = name.lower()
-        if lower in _NOT_ASKED_FOR or lower in named or lower == "host":
+        if lower in _NEVER_PASSED or lower in named:
+            continue
+        if _speaks_for_clients(lower) and (
+            not trusted or (rules.x_forward and lower in _WRITTEN)
+        ):
             continue
         outbound.add(name, sendable(value))
     outbound[hdrs.HOST] = upstream_host if rules.change_origin or not host else host
     if rules.x_forward:
-        outbound.extend(_forwarding(request, rules.trusted, host=host))
+        outbound.extend(_forwarding(request, host=host, trusted=trusted))
     for name, value in rules.custom.items():
         outbound[name] = value
     return outbound
@@ -159,18 +156,19 @@ def peer_of(request: BaseRequest) -> str:
     return str(peer[0]) if isinstance(peer, tuple) else ""
 
 
-def _forwarding(
-    request: BaseRequest, trusted: TrustedProxies, *, host: str
-) -> dict[str, str]:
-    peer = peer_of(request)
+def _speaks_for_clients(lower: str) -> bool:
+    return lower.startswith("x-forwarded-") or lower in _FORWARDING
+
+
+def _forwarding(request: BaseRequest, *, host: str, trusted: bool) -> dict[str, str]:
     scheme = scheme_of(request)
     fresh = {
-        "X-Forwarded-For": peer or "127.0.0.1",
+        "X-Forwarded-For": peer_of(request) or _LOOPBACK,
         "X-Forwarded-Proto": scheme,
         "X-Forwarded-Host": host,
         "X-Forwarded-Port": port_of(host) or _PORTS[scheme],
     }
-    if (peer or "127.0.0.1") not in trusted:
+    if not trusted:
         return fresh
     inbound = request.headers
     before = ", ".join(inbound.getall("X-Forwarded-For", ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -13,13 +14,14 @@ from backendai_hub.router.forward import Destination, Forwarder
 from backendai_hub.router.gateway import Gateway
 from backendai_hub.router.headers import host_name
 from backendai_hub.router.metrics import Metrics
-from backendai_hub.router.refusals import RefusalError, RefusalPages
+from backendai_hub.router.refusals import RefusalError, RefusalPages, loggable
 from backendai_hub.router.requests import Address, Limits, read_address
 from backendai_hub.router.routes import PublicRoute, RouteStore
 from backendai_hub.router.targets import Target
 
 Serve = Callable[[BaseRequest, Address], Awaitable[StreamResponse]]
 _HEALTH_PATH: Final = "/_chp_healthz"
+_CLIENT_LEFT: Final = 499
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,9 @@ class Front:
         self._pages = pages
         self._metrics = metrics
         self._log = log
-        self.in_flight = 0
 
     async def __call__(self, request: BaseRequest) -> StreamResponse:
         """Answer one request."""
-        self.in_flight += 1
         status = 500
         raw = request.raw_path
         try:
@@ -62,13 +62,15 @@ class Front:
         except RefusalError as refusal:
             status = refusal.status
             self._log.info(
-                "%d %s %s: %s", status, request.method, _loggable(raw), refusal.code
+                "%d %s %s: %s", status, request.method, loggable(raw), refusal.code
             )
             return await self._pages.respond(request, refusal, raw_path=raw)
+        except asyncio.CancelledError:
+            status = _CLIENT_LEFT
+            raise
         else:
             return response
         finally:
-            self.in_flight -= 1
             self._metrics.count(status)
 
 
@@ -133,10 +135,6 @@ def strip_prefix(raw: str, segments: int) -> str:
     path, mark, query = raw.partition("?")
     rest = path.lstrip("/").split("/", segments)[segments:]
     return "/" + "".join(rest) + mark + query
-
-
-def _loggable(raw: str) -> str:
-    return ascii(raw.partition("?")[0])[1:-1]
 
 
 def _unreachable() -> RefusalError:

@@ -124,6 +124,11 @@ def wants_html(request: BaseRequest) -> bool:
     return any("text/html" in value for value in request.headers.getall("Accept", ()))
 
 
+def loggable(raw_path: str) -> str:
+    """Return *raw_path* without its query and without anything odd in it."""
+    return ascii(raw_path.partition("?")[0])[1:-1]
+
+
 def error_path(status: int, raw_path: str) -> str:
     """Return where, below an error target, the page is for *status*."""
     return f"/{status}?url={quote(raw_path, safe='')}"

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from aiohttp.web import BaseRequest, HTTPRequestEntityTooLarge, Response, StreamResponse
 
+from backendai_hub.router.refusals import loggable
 from backendai_hub.router.routes import PublicRoute, RouteStore, parse_time
 from backendai_hub.router.targets import BadTargetError
 
@@ -44,7 +45,13 @@ class RestApi:
         """Answer one API request."""
         response = await self._dispatch(request)
         level = logging.INFO if response.status < 400 else logging.WARNING
-        self._log.log(level, "%d %s %s", response.status, request.method, request.path)
+        self._log.log(
+            level,
+            "%d %s %s",
+            response.status,
+            request.method,
+            loggable(request.raw_path),
+        )
         return response
 
     async def _dispatch(self, request: BaseRequest) -> StreamResponse:

@@ -97,7 +97,11 @@ class RouterServer:
             await _end(follower)
 
     async def _open_gateway(self) -> Gateway:
-        gateway = Gateway(self._table, credentials=wiring.credentials(self._settings))
+        gateway = Gateway(
+            self._table,
+            credentials=wiring.credentials(self._settings),
+            log=self._log,
+        )
         # Whoever reaches this port is a proxy on this machine: ourselves, or the one
         # that stands in our public port's place.
         forwarder = self._forwarder(TrustedProxies(_LOOPBACK))

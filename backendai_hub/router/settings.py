@@ -16,6 +16,10 @@ from traitlets.config import Application
 class RouterSettings(Application):
     """Everything about the router that a site can choose."""
 
+    log_format = Unicode(
+        "[%(levelname)1.1s %(asctime)s.%(msecs).03d %(name)s] %(message)s",
+        help="How a line of the log looks.",
+    ).tag(config=True)
     config_file = Unicode("", help="Configuration file to load.").tag(config=True)
     verbosity = CaselessStrEnum(
         ["debug", "info", "warn", "error"], "info", help="How much to log."

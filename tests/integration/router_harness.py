@@ -7,6 +7,7 @@ import contextlib
 import datetime
 import hashlib
 import os
+import random
 import socket
 import ssl
 import sys
@@ -30,11 +31,22 @@ AUTHORIZED = {"Authorization": f"token {TOKEN}"}
 SERVICE_TOKEN = "router-service-token"
 
 
+_given_out: set[int] = set()
+
+
 def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a port that nobody listens on.
+
+    It lies below those that the system gives to outgoing connections, or one of them
+    might get it before we listen.
+    """
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if port not in _given_out:
+                _given_out.add(port)
+                return port
 
 
 class Notebook:

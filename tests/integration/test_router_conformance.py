@@ -69,6 +69,7 @@ def chp_command() -> str:
         package = f"configurable-http-proxy@{CHP_VERSION}"
         made = subprocess.run(
             [npm, "install", "--no-audit", "--no-fund", "--prefix", folder, package],
+            check=False,
             capture_output=True,
             text=True,
             timeout=240,

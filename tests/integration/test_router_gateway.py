@@ -8,8 +8,6 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from backendai_hub.api.agents import Route
-
 from router_harness import (
     AUTHORIZED,
     SERVICE_TOKEN,
@@ -23,6 +21,8 @@ from router_harness import (
     serving,
     until_open,
 )
+
+from backendai_hub.api.agents import Route
 
 AGENT = "5b0e9ac1-52c8-4be5-9d0f-1f2f4d1c0c11"
 OTHER = "a7f1d2be-9f0e-4a83-8c41-60a6b1a0f3d2"
@@ -182,9 +182,12 @@ async def test_an_agent_without_tls_is_not_spoken_to(platform, client, url):
 
 async def test_a_node_that_is_down_is_told_of_in_words(platform, client):
     platform.service.publish(platform.route("/user/ann/"))
-    async with platform.hub_service(), platform.router():
-        async with client.get(platform.url("/user/ann/x"), headers=HTML) as answer:
-            page = await answer.text()
+    async with (
+        platform.hub_service(),
+        platform.router(),
+        client.get(platform.url("/user/ann/x"), headers=HTML) as answer,
+    ):
+        page = await answer.text()
 
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "5"

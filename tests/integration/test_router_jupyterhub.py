@@ -13,9 +13,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from yarl import URL
-
 from router_harness import Ports, environment, free_port, router_process, until_open
+from yarl import URL
 
 API_TOKEN = "test-service-token"
 ADMIN = {"Authorization": f"token {API_TOKEN}"}
@@ -32,6 +31,8 @@ c.JupyterHub.authenticator_class = "dummy"
 c.DummyAuthenticator.password = "secret"
 c.Authenticator.allow_all = True
 c.JupyterHub.spawner_class = "simple"
+c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
+c.Spawner.args = ["--allow-root"]
 c.SimpleLocalProcessSpawner.home_dir_template = "{folder}/{{username}}"
 c.Spawner.environment = {{"PYTHONWARNINGS": "ignore"}}
 c.JupyterHub.cleanup_servers = {cleanup}

@@ -52,6 +52,23 @@ def test_headers_of_the_hop_and_those_it_names_stay_behind():
     assert passed["Host"] == "a"
 
 
+def test_a_client_may_not_speak_for_others_unless_it_is_trusted():
+    request = make_mocked_request(
+        "GET",
+        "/",
+        headers={"Host": "a", "X-Forwarded-User": "root", "X-Real-IP": "192.0.2.1"},
+    )
+    trusting = HeaderRules(TrustedProxies(["127.0.0.0/8"]))
+
+    doubted = request_headers(request, NOBODY, host="a", upstream_host="u")
+    believed = request_headers(request, trusting, host="a", upstream_host="u")
+
+    assert "X-Forwarded-User" not in doubted
+    assert "X-Real-IP" not in doubted
+    assert believed["X-Forwarded-User"] == "root"
+    assert believed["X-Real-IP"] == "192.0.2.1"
+
+
 def test_naming_the_host_or_the_length_as_the_hop_s_own_does_not_remove_them():
     request = make_mocked_request(
         "POST",
