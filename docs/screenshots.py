@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 PICTURES: Final = Path(__file__).parent / "source" / "_static" / "screenshots"
 BACKENDAI: Final = str(Path(sys.executable).with_name("backendai"))
@@ -27,7 +27,7 @@ ARGUMENTS: Final = [
     "--disable-gpu",
     "--disable-background-networking",
 ]
-WINDOW: Final = {"width": 1280, "height": 760}
+WINDOW: Final = ViewportSize(width=1280, height=760)
 PASSWORD: Final = "correct horse battery staple"  # noqa: S105 - of a throw-away platform
 CELL: Final = 'import os\n[os.environ["BACKENDAI_SESSION_NAME"], 6 * 7]'
 PATIENCE: Final = 60_000

@@ -115,29 +115,42 @@ def api_routes() -> str:
 
 def commands() -> str:
     """Describe every ``backendai`` command and its options."""
-    context = click.Context(command_line, info_name="backendai")
+    top = click.Context(command_line, info_name="backendai")
     parts = []
-    for name in command_line.list_commands(context):
-        command = command_line.get_command(context, name)
-        assert command is not None, name
+    for words, command in _walk(command_line, top, "backendai"):
         rows = [
             (f"`{option}`", text)
             for parameter in command.params
-            for option, text in [_describe(parameter, context)]
+            if isinstance(parameter, click.Option)
+            for option, text in [_describe(parameter, top)]
         ]
         parts.append(
-            f"## `backendai {name}`\n\n{command.help}\n\n"
+            f"## `{words}`\n\n{command.help}\n\n"
             + format_table(("Option", "Meaning"), rows)
         )
     return "\n".join(parts)
 
 
-def _describe(parameter: click.Parameter, context: click.Context) -> tuple[str, str]:
-    assert isinstance(parameter, click.Option), parameter
-    record = parameter.get_help_record(context)
-    assert record is not None, parameter
-    option, text = record
-    return option.replace("|", r"\|"), " ".join(text.split())
+def _walk(
+    group: click.Group, context: click.Context, words: str
+) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that does something, with the words that call it."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        if isinstance(command, click.Group):
+            yield from _walk(command, context, f"{words} {name}")
+            continue
+        arguments = [p for p in command.params if isinstance(p, click.Argument)]
+        given = [str(a.human_readable_name).upper() for a in arguments]
+        yield " ".join([words, name, *given]), command
+
+
+def _describe(option: click.Option, context: click.Context) -> tuple[str, str]:
+    record = option.get_help_record(context)
+    assert record is not None, option.name
+    words, text = record
+    return words.replace("|", r"\|"), " ".join(text.split())
 
 
 TABLES: Final[Mapping[str, Callable[[], str]]] = {

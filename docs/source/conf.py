@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from traitlets import TraitType
 
 ROOT = Path(__file__).resolve().parents[2]
 for folder in (ROOT, ROOT / "agent", ROOT / "labextension"):
@@ -46,4 +50,24 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
 }
-html_sidebars = {"index": []}
+html_sidebars: dict[str, list[str]] = {"index": []}
+
+
+def skip_what_is_no_setting(*given: Any) -> bool | None:
+    """Leave out of the reference all but the settings that are ours to explain."""
+    _app, _what, _name, member, _skip, _options = given
+    if not isinstance(member, TraitType):
+        return True
+    ours = str(member.this_class.__module__).startswith("backendai_")
+    return None if ours and member.metadata.get("config") else True
+
+
+def drop_signature(*_given: Any) -> tuple[str, None]:
+    """Classes are shown for their settings; nobody calls them."""
+    return "", None
+
+
+def setup(app: Sphinx) -> None:
+    """Take part in the build."""
+    app.connect("autodoc-skip-member", skip_what_is_no_setting)
+    app.connect("autodoc-process-signature", drop_signature)
