@@ -38,12 +38,18 @@ class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SlotRoom(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a slot there is: in all, free now, and free on the best node."""
+    """How much of a slot there is: in all, and on one node at most; free, and not.
+
+    ``total`` and ``free`` are sums over nodes, ``largest`` is what the best node has
+    free now, and ``most`` what the biggest node has in all: nothing above it can ever
+    start.
+    """
 
     slot: str
     total: str
     free: str
     largest: str
+    most: str
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):

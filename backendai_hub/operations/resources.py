@@ -53,6 +53,7 @@ async def load_resources(platform: Platform, user: User) -> Resources:
                 total=format_amount(slot, int(cluster.total[:, column].sum())),
                 free=format_amount(slot, int(cluster.free[:, column].sum())),
                 largest=format_amount(slot, int(np.max(cluster.free[:, column]))),
+                most=format_amount(slot, int(np.max(cluster.total[:, column]))),
             )
             for column, slot in enumerate(cluster.slots)
         ],

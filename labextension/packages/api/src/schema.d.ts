@@ -21,6 +21,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Create an account; the answer holds its one-time password. */
+        post: operations["post_api_accounts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/accounts/verify": {
         parameters: {
             query?: never;
@@ -248,6 +265,13 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AccountRequest
+         * @description A new account.
+         */
+        AccountRequest: {
+            name: string;
+        };
+        /**
          * Agent
          * @description One node, as the API shows it.
          */
@@ -326,7 +350,7 @@ export interface components {
         };
         /**
          * ImageChoice
-         * @description An environment a user can pick, with its least amounts.
+         * @description An environment a user can pick, with its least and its usual amounts.
          */
         ImageChoice: {
             installed: boolean;
@@ -334,6 +358,9 @@ export interface components {
                 [key: string]: string;
             };
             name: string;
+            preferred: {
+                [key: string]: string;
+            };
             title: string;
         };
         /**
@@ -386,6 +413,14 @@ export interface components {
             name: string;
             project: string;
             roles: components["schemas"]["Role"][];
+        };
+        /**
+         * NewAccount
+         * @description A new account's one-time password: shown here and never again.
+         */
+        NewAccount: {
+            name: string;
+            password: string;
         };
         /**
          * Problem
@@ -532,11 +567,16 @@ export interface components {
         SessionType: "batch" | "inference" | "interactive";
         /**
          * SlotRoom
-         * @description How much of a slot there is: in all, free now, and free on the best node.
+         * @description How much of a slot there is: in all, and on one node at most; free, and not.
+         *
+         *         ``total`` and ``free`` are sums over nodes, ``largest`` is what the best node has
+         *         free now, and ``most`` what the biggest node has in all: nothing above it can ever
+         *         start.
          */
         SlotRoom: {
             free: string;
             largest: string;
+            most: string;
             slot: string;
             total: string;
         };
@@ -615,6 +655,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Version"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountRequest"];
+            };
+        };
+        responses: {
+            /** @description Create an account; the answer holds its one-time password. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewAccount"];
                 };
             };
             /** @description A refusal */
