@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PAGES = ROOT / "labextension"
+# Node may have been installed beside Python.
+PATH = f"{BIN}:{os.environ['PATH']}"
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ def checks() -> Iterator[Check]:
     if find_spec("backendai_hub.handlers.spec"):
         spec = [sys.executable, "-m", "backendai_hub.handlers.spec", "--check"]
         yield Check("api description", spec)
-    npm = shutil.which("npm")
+    npm = shutil.which("npm", path=PATH)
     if npm and (PAGES / "node_modules").is_dir():
         yield Check("pages", [npm, "run", "--silent", "check"], PAGES)
         if "--with-tests" in sys.argv:
@@ -46,7 +48,7 @@ def checks() -> Iterator[Check]:
 def run(check: Check) -> tuple[Check, int, str, float]:
     begun = time.monotonic()
     environ = os.environ | {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "PATH": PATH,
         "PYTHONPATH": f"{ROOT}:{ROOT}/agent:{ROOT}/labextension",
     }
     done = subprocess.run(
