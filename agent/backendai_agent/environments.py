@@ -42,7 +42,6 @@ SITE: Final = (
 """What a session imports of us; the service's own code stays outside."""
 
 LAB_ASSETS: Final = "share/jupyter/labextensions/@backendai/lab"
-SERVER_CONFIG: Final = "etc/jupyter/jupyter_server_config.d/backendai_lab.json"
 PIP_SETTINGS: Final = (
     "INDEX_URL",
     "EXTRA_INDEX_URL",
@@ -98,11 +97,10 @@ def copy_site(target: Path) -> None:
 
 def copy_prefix(target: Path) -> None:
     """Copy what Jupyter looks for under ``sys.prefix`` into the folder *target*."""
-    config = target / SERVER_CONFIG
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text('{"ServerApp": {"jpserver_extensions": {"backendai_lab": true}}}')
+    lab = package_folder("backendai_lab")
+    shutil.copytree(lab / "prefix", target, dirs_exist_ok=True)
     for built in (
-        package_folder("backendai_lab") / "labextension",
+        lab / "labextension",
         Path(sys.prefix) / LAB_ASSETS,
     ):
         if (built / "package.json").is_file():
