@@ -30,6 +30,7 @@ ARGUMENTS: Final = [
 WINDOW: Final = ViewportSize(width=1280, height=760)
 PASSWORD: Final = "correct horse battery staple"  # noqa: S105 - of a throw-away platform
 CELL: Final = 'import os\n[os.environ["BACKENDAI_SESSION_NAME"], 6 * 7]'
+QUIET: Final = ".Toastify { display: none }"  # JupyterLab's questions to newcomers
 PATIENCE: Final = 60_000
 
 
@@ -50,7 +51,7 @@ def platform() -> Iterator[dict[str, Any]]:
 def take(page: Page, name: str) -> None:
     """Take the picture called *name*."""
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=True, style=QUIET)
 
 
 def sign_in(page: Page, ready: dict[str, Any]) -> None:
@@ -80,6 +81,7 @@ def launch(page: Page, ready: dict[str, Any]) -> None:
     page.get_by_role("button", name="Start").click()
     page.wait_for_url("**/user/**/lab**", timeout=PATIENCE)
     page.get_by_text("Python 3 (ipykernel)").first.click(timeout=PATIENCE)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=PATIENCE)
     cell = page.locator(".jp-Notebook .cm-content").first
     cell.click(timeout=PATIENCE)
     page.keyboard.insert_text(CELL)
@@ -87,11 +89,6 @@ def launch(page: Page, ready: dict[str, Any]) -> None:
     expect(page.locator(".jp-OutputArea-output").first).to_contain_text(
         "42", timeout=PATIENCE
     )
-    news = page.get_by_role("button", name="No", exact=True)
-    if news.is_visible():
-        news.click()
-        expect(news).to_be_hidden()
-        page.wait_for_timeout(500)  # it slides away
     take(page, "notebook")
 
 
