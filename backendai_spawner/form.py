@@ -97,13 +97,14 @@ def _amount_field(slot: str, room: SlotRoom | None, chosen: str) -> str:
         hint = (
             '<div class="form-text">'
             f"{escape(room.free)} of {escape(room.total)} free now,"
-            f" {escape(room.largest)} on one node</div>"
+            f" {escape(room.largest)} on one node; the largest node has"
+            f" {escape(room.most)}</div>"
         )
     control = (
         f'<input class="form-control" id="backendai-{escape(slot)}"'
         f' name="{escape(name)}" value="{escape(chosen)}" maxlength="40"'
         ' autocomplete="off"'
-        f' placeholder="{"the environment’s least" if slot in _PLAIN else "none"}">'
+        ' placeholder="what the environment prefers">'
         f"{hint}"
     )
     return _field(slot, label, control)

@@ -30,8 +30,8 @@ def make_resources(*images):
     return Resources(
         images=list(images),
         room=[
-            SlotRoom(slot="mem", total="64g", free="32g", largest="16g"),
-            SlotRoom(slot="cuda.device", total="8", free="3", largest="2"),
+            SlotRoom(slot="mem", total="64g", free="32g", largest="16g", most="48g"),
+            SlotRoom(slot="cuda.device", total="8", free="3", largest="2", most="4"),
         ],
         nodes=2,
         project="default",

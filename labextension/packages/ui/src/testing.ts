@@ -45,13 +45,25 @@ export function makeEvent(session: Session, changes: Partial<EventMessage> = {})
 export function makeResources(changes: Partial<Resources> = {}): Resources {
   return {
     images: [
-      { name: 'python', title: 'Python', minimum: { cpu: '1', mem: '1g' }, installed: true },
-      { name: 'torch', title: 'Torch', minimum: { cpu: '2', mem: '8g' }, installed: true }
+      {
+        name: 'python',
+        title: 'Python',
+        minimum: { cpu: '1', mem: '1g' },
+        preferred: { cpu: '2', mem: '2g' },
+        installed: true
+      },
+      {
+        name: 'torch',
+        title: 'Torch',
+        minimum: { cpu: '2', mem: '8g' },
+        preferred: { cpu: '4', mem: '8g', 'cuda.device': '1' },
+        installed: true
+      }
     ],
     room: [
-      { slot: 'cpu', total: '16', free: '6', largest: '4' },
-      { slot: 'mem', total: '64g', free: '32g', largest: '16g' },
-      { slot: 'cuda.device', total: '2', free: '1', largest: '1' }
+      { slot: 'cpu', total: '16', free: '6', largest: '4', most: '8' },
+      { slot: 'mem', total: '64g', free: '32g', largest: '16g', most: '48g' },
+      { slot: 'cuda.device', total: '2', free: '1', largest: '1', most: '1' }
     ],
     nodes: 2,
     project: 'vision',

@@ -82,6 +82,15 @@ function RoomBar({ room, asked }: { room: Room; asked: number }): JSX.Element | 
   );
 }
 
+/** The words for a room, leaving out what follows from the rest. */
+function roomWords({ free, largest, most }: Room, nodes: number): string {
+  if (nodes === 1) {
+    return 'launch.freeNowOne';
+  }
+  const scattered = largest < free && largest < most;
+  return scattered ? 'launch.freeNowScattered' : 'launch.freeNow';
+}
+
 interface RoomTextProps {
   slot: string;
   room: Room;
@@ -92,16 +101,17 @@ interface RoomTextProps {
 function RoomText({ slot, room, resources, language }: RoomTextProps): JSX.Element {
   const { t } = useTranslation();
   const show = (amount: number): string => showAmount(slot, amount, language);
-  const { free, total, largest } = room;
+  const { free, total, largest, most } = room;
   const limits = (resources.limits ?? []).filter(each => each.slot === slot && each.cap);
   return (
     <>
       {total === 0
         ? null
-        : t(resources.nodes === 1 || free === 0 ? 'launch.freeNowOne' : 'launch.freeNow', {
+        : t(roomWords(room, resources.nodes), {
             free: show(free),
             total: show(total),
-            largest: show(largest)
+            largest: show(largest),
+            most: show(most)
           })}
       {limits.map(({ scope, name, used, cap }) => (
         <span key={`${scope} ${name}`} className="bai-limit">

@@ -14,7 +14,7 @@ async function show(resources = makeResources()) {
   const specs: LaunchSpec[] = [];
   const handle = createRef<LaunchFormHandle>();
   const remember = (spec: LaunchSpec): void => void specs.push(spec);
-  render(
+  const { container } = render(
     <I18nextProvider i18n={await createTranslator('en')}>
       <LaunchForm
         ref={handle}
@@ -32,7 +32,7 @@ async function show(resources = makeResources()) {
     });
     return valid;
   };
-  return { specs, validate };
+  return { specs, validate, container };
 }
 
 describe('the launch form on a page', () => {
@@ -42,7 +42,7 @@ describe('the launch form on a page', () => {
     fireEvent.click(screen.getByRole('button', { name: 'More NVIDIA GPU' }));
 
     expect(specs.at(0)?.image).toBe('python');
-    expect(specs.at(-1)).toMatchObject({ image: 'torch', slots: { 'cuda.device': '1' } });
+    expect(specs.at(-1)).toMatchObject({ image: 'torch', slots: { 'cuda.device': '2' } });
   });
 
   test('says what would happen as amounts are typed', async () => {
@@ -54,6 +54,22 @@ describe('the launch form on a page', () => {
 
     fireEvent.change(screen.getByLabelText('Memory'), { target: { value: '400' } });
     expect(screen.getByText('No node could ever run this')).toBeTruthy();
+  });
+
+  test('says under a field what is free, and what one node can give', async () => {
+    const { container } = await show();
+    const help = (slot: string): string | null | undefined =>
+      container.querySelector(`[id="backendai-${slot}-help"]`)?.textContent;
+
+    expect(help('cpu')).toBe('6 of 16 free now, at most 4 on one node; the largest node has 8');
+    expect(help('cuda.device')).toBe('1 of 2 free now; the largest node has 1');
+  });
+
+  test('says it shortly where there is one node only', async () => {
+    const room = [{ slot: 'cpu', total: '2', free: '2', largest: '2', most: '2' }];
+    await show(makeResources({ nodes: 1, room }));
+
+    expect(screen.getByText('2 of 2 free now')).toBeTruthy();
   });
 
   test('an error waits until its field is left', async () => {

@@ -14,11 +14,11 @@ const resources = makeResources();
 const fresh = startState(resources, {});
 
 describe('the launch form', () => {
-  test('begins with the least of the first environment', () => {
+  test('begins with what the first environment prefers', () => {
     expect(toSpec(fresh)).toEqual({
       image: 'python',
       name: null,
-      slots: { cpu: '1', mem: '1g' },
+      slots: { cpu: '2', mem: '2g' },
       shmem: null
     });
   });
@@ -30,19 +30,42 @@ describe('the launch form', () => {
     expect(startState({ ...resources, images }, {}).image).toBe('torch');
   });
 
+  test('begins with less where no node has what is preferred', () => {
+    const [python] = resources.images;
+    const preferred = { cpu: '64', mem: '2g', 'cuda.device': '8' };
+    const images = [{ ...python, preferred }] as typeof resources.images;
+    const small = makeResources({ images });
+
+    expect(toSpec(startState(small, {})).slots).toEqual({
+      cpu: '8',
+      mem: '2g',
+      'cuda.device': '1'
+    });
+    const empty = { ...small, nodes: 0, room: [] };
+    expect(toSpec(startState(empty, {})).slots).toEqual({ cpu: '64', mem: '2g' });
+  });
+
+  test('never begins with less than an environment needs', () => {
+    const [python] = resources.images;
+    const images = [{ ...python, minimum: { cpu: '32' }, preferred: {} }];
+    const fresh = startState(makeResources({ images: images as typeof resources.images }), {});
+
+    expect(toSpec(fresh).slots).toEqual({ cpu: '32', mem: '1g' });
+  });
+
   test('begins with what was chosen the last time', () => {
     const given = { image: 'torch', name: 'train', slots: { mem: '12g' }, shmem: '2g' };
 
     expect(toSpec(startState(resources, given))).toEqual({
       image: 'torch',
       name: 'train',
-      slots: { cpu: '2', mem: '12g' },
+      slots: { cpu: '4', mem: '12g', 'cuda.device': '1' },
       shmem: '2g'
     });
   });
 
   test('offers the accelerators that any node has', () => {
-    const gone = { slot: 'rocm.device', total: '0', free: '0', largest: '0' };
+    const gone = { slot: 'rocm.device', total: '0', free: '0', largest: '0', most: '0' };
     const more = makeResources({ room: [...resources.room, gone] });
 
     expect(formSlots(more)).toEqual(['cpu', 'mem', 'cuda.device']);
@@ -54,8 +77,16 @@ describe('the launch form', () => {
 
     expect(toSpec(chooseImage(typed, 'torch', resources)).slots).toEqual({
       cpu: '3',
-      mem: '8g'
+      mem: '8g',
+      'cuda.device': '1'
     });
+  });
+
+  test('tells that none is wanted of what the environment prefers', () => {
+    const torch = startState(resources, { image: 'torch' });
+
+    expect(toSpec(stepAmount(torch, 'cuda.device', -1)).slots['cuda.device']).toBe('0');
+    expect(toSpec(fresh).slots).not.toHaveProperty('cuda.device');
   });
 
   test('memory is typed in GiB, with a comma or a point', () => {
@@ -94,7 +125,7 @@ describe('errors of the launch form', () => {
     ['cpu', '', 'launch.notNumber'],
     ['cpu', '-1', 'launch.notNumber'],
     ['cpu', '0.5', 'launch.tooLittle'],
-    ['cpu', '17', 'launch.tooMuch'],
+    ['cpu', '9', 'launch.tooMuch'],
     ['cuda.device', '0.5', 'launch.tooFine']
   ])('%s %j: %s', (slot, text, error) => {
     expect(errorsOf(slot, text)).toEqual([error]);

@@ -45,7 +45,7 @@ export function startState(resources: Resources, given: Partial<LaunchSpec>): La
     image: image?.name ?? '',
     name: given.name ?? '',
     shmem: given.shmem ? typedAmount('shmem', parseAmount('shmem', given.shmem) ?? 0) : '',
-    typed: typedAmounts(startingAmounts(image, formSlots(resources))),
+    typed: typedAmounts(startingAmounts(image, formSlots(resources), resources)),
     touched: []
   };
   for (const [slot, text] of Object.entries(given.slots ?? {})) {
@@ -64,7 +64,7 @@ export function chooseImage(
   resources: Resources
 ): LaunchState {
   const image = resources.images.find(each => each.name === name);
-  const fresh = typedAmounts(startingAmounts(image, formSlots(resources)));
+  const fresh = typedAmounts(startingAmounts(image, formSlots(resources), resources));
   const kept = Object.fromEntries(state.touched.map(slot => [slot, state.typed[slot] ?? '']));
   return { ...state, image: name, typed: { ...fresh, ...kept } };
 }
@@ -153,9 +153,9 @@ function findAmountError(
   if (amount < least) {
     return { text: 'launch.tooLittle', slot, amount: least };
   }
-  const { total } = readRoom(room.find(each => each.slot === slot));
-  if (nodes > 0 && amount > total) {
-    return { text: 'launch.tooMuch', slot, amount: total };
+  const { most } = readRoom(room.find(each => each.slot === slot));
+  if (nodes > 0 && amount > most) {
+    return { text: 'launch.tooMuch', slot, amount: most };
   }
   return null;
 }
@@ -163,7 +163,8 @@ function findAmountError(
 export function toSpec(state: LaunchState): LaunchSpec {
   const slots: Record<string, string> = {};
   for (const [slot, amount] of Object.entries(readAmounts(state))) {
-    if (amount > 0) {
+    // Nothing, where somebody says so, is not the same as what the environment prefers.
+    if (amount > 0 || state.touched.includes(slot)) {
       slots[slot] = writeAmount(slot, amount);
     }
   }

@@ -26,10 +26,14 @@ describe('what is asked for', () => {
     });
   });
 
-  test('never starts when all nodes together are too small', () => {
-    expect(judge({ cpu: 5, mem: 65 * GIB }, resources)).toEqual({
+  test('waits for as much as the biggest node has', () => {
+    expect(judge({ cpu: 8, mem: 48 * GIB }, resources).verdict).toBe('wait');
+  });
+
+  test('never starts when the biggest node is too small, whatever all have together', () => {
+    expect(judge({ cpu: 5, mem: 49 * GIB }, resources)).toEqual({
       verdict: 'never',
-      shortages: [{ slot: 'mem', asked: 65 * GIB, have: 64 * GIB }]
+      shortages: [{ slot: 'mem', asked: 49 * GIB, have: 48 * GIB }]
     });
   });
 

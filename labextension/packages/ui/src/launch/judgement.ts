@@ -23,12 +23,19 @@ export interface Room {
   free: number;
   /** The most that is free on one node. */
   largest: number;
+  /** What the biggest node has in all: more than this can never start. */
+  most: number;
 }
 
 export function readRoom(room: SlotRoom | undefined): Room {
   const read = (text: string | undefined): number =>
     (room && text && parseAmount(room.slot, text)) || 0;
-  return { total: read(room?.total), free: read(room?.free), largest: read(room?.largest) };
+  return {
+    total: read(room?.total),
+    free: read(room?.free),
+    largest: read(room?.largest),
+    most: read(room?.most)
+  };
 }
 
 /** Judge *amounts* against the cluster's nodes and the limits of the one who asks. */
@@ -60,9 +67,9 @@ function findShortages(
   const wait: Shortage[] = [];
   // Without a node nobody knows what the next one will bring.
   if (nodes > 0) {
-    const { total, free, largest } = readRoom(rooms.find(room => room.slot === slot));
-    if (asked > total) {
-      never.push({ slot, asked, have: total });
+    const { free, largest, most } = readRoom(rooms.find(room => room.slot === slot));
+    if (asked > most) {
+      never.push({ slot, asked, have: most });
     } else if (asked > free) {
       wait.push({ slot, asked, have: free });
     } else if (asked > largest) {
@@ -70,14 +77,14 @@ function findShortages(
     }
   }
   for (const { scope, name, cap, used, slot: limited } of limits) {
-    const most = cap && limited === slot ? parseAmount(slot, cap) : null;
-    if (most === null) {
+    const quota = cap && limited === slot ? parseAmount(slot, cap) : null;
+    if (quota === null) {
       continue;
     }
-    const have = Math.max(0, most - (parseAmount(slot, used) ?? 0));
+    const have = Math.max(0, quota - (parseAmount(slot, used) ?? 0));
     const limit = { scope, name };
-    if (asked > most) {
-      never.push({ slot, asked, have: most, limit });
+    if (asked > quota) {
+      never.push({ slot, asked, have: quota, limit });
     } else if (asked > have) {
       wait.push({ slot, asked, have, limit });
     }
@@ -87,12 +94,21 @@ function findShortages(
 
 const USUAL: Amounts = { cpu: 1, mem: 2 ** 30 };
 
-/** What a form begins with: the environment's least amounts, and no accelerators. */
-export function startingAmounts(image: ImageChoice | undefined, slots: string[]): Amounts {
-  return Object.fromEntries(
-    slots.map(slot => {
-      const least = image?.minimum[slot];
-      return [slot, (least && parseAmount(slot, least)) || USUAL[slot] || 0];
-    })
-  );
+/**
+ * What a form begins with: what the environment prefers, but no more than a node has,
+ * and never less than the environment needs.
+ */
+export function startingAmounts(
+  image: ImageChoice | undefined,
+  slots: string[],
+  { room, nodes }: Resources
+): Amounts {
+  const start = (slot: string): number => {
+    const read = (text: string | undefined): number => (text && parseAmount(slot, text)) || 0;
+    const wanted = read(image?.preferred[slot]) || USUAL[slot] || 0;
+    const { most } = readRoom(room.find(each => each.slot === slot));
+    const possible = nodes > 0 ? Math.min(wanted, most) : wanted;
+    return Math.max(possible, read(image?.minimum[slot]));
+  };
+  return Object.fromEntries(slots.map(slot => [slot, start(slot)]));
 }
