@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -66,15 +66,17 @@ class SpawnProgress:
         if session.status is not self._status:
             self._status = session.status
             self._since = self._clock()
-        told = WAITING_WORDS.get(session.status)
-        self.tell(
-            describe(session), reason="" if session.reason == told else session.reason
-        )
+        message, headline, reason = describe(session)
+        self.tell(message, headline=headline, reason=reason)
         if session.status is _S.RUNNING or session.status in TERMINAL:
             self.finish()
 
-    def tell(self, message: str, *, reason: str = "") -> None:
-        """Tell *message*, unless it is what was told last."""
+    def tell(self, message: str, *, headline: str = "", reason: str = "") -> None:
+        """Tell *message*, unless it is what was told last.
+
+        A page with room for both shows *headline* and *reason* instead, which say the
+        same in two parts.
+        """
         if self._steps and self._steps[-1]["message"] == message:
             return
         self._told += 1
@@ -82,6 +84,7 @@ class SpawnProgress:
             **self._now(),
             "number": self._told,
             "message": message,
+            "headline": headline or message,
             "reason": reason,
         }
         self._steps.append(step)
@@ -123,13 +126,29 @@ class SpawnProgress:
         changed.set()
 
 
-def describe(session: Session) -> str:
-    """Say in a sentence what *session* is doing, and why it waits."""
+class Description(NamedTuple):
+    """What a session is doing: in one sentence, and in two parts."""
+
+    message: str
+    headline: str
+    reason: str
+
+
+def describe(session: Session) -> Description:
+    """Say what *session* is doing, and why it waits, no words twice."""
     if session.status is _S.RUNNING:
-        return "The session is running"
+        return Description("The session is running", "The session is running", "")
     words = WAITING_WORDS.get(session.status, f"the session is {session.status}")
-    if session.reason:
-        # Reasons often say the state's own words already.
-        known = words in session.reason
-        words = session.reason if known else f"{words}: {session.reason}"
-    return words[:1].upper() + words[1:]
+    headline = _capitalize(words)
+    reason = session.reason.strip()
+    # Reasons often say the state's own words already.
+    said = reason.lower().find(words.lower())
+    if said < 0:
+        message = f"{headline}: {reason}" if reason else headline
+        return Description(message, headline, reason)
+    more = reason[len(words) :].lstrip(" .:;,") if said == 0 else reason
+    return Description(_capitalize(reason), headline, more)
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]

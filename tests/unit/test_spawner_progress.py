@@ -5,7 +5,12 @@ import itertools
 import msgspec
 import pytest
 
-from backendai_hub.core.sessions import Session, SessionStatus, SessionType
+from backendai_hub.core.sessions import (
+    WAITING_WORDS,
+    Session,
+    SessionStatus,
+    SessionType,
+)
 from backendai_spawner.progress import SpawnProgress, estimate
 
 WAY = [
@@ -82,21 +87,31 @@ async def test_why_it_waits_is_told_and_told_anew_when_it_changes():
     assert steps[0]["message"] == "Waiting in the queue: no node has 4 GPUs free"
 
 
-async def test_a_reason_that_says_only_the_state_is_not_said_twice():
+@pytest.mark.parametrize("status", WAITING_WORDS)
+@pytest.mark.parametrize("write", [str, str.capitalize, str.upper, "{} ".format])
+async def test_a_reason_that_says_only_the_state_is_not_said_twice(status, write):
+    words = WAITING_WORDS[status]
     story = SpawnProgress(Clock())
-    story.show(make_session(reason="waiting in the queue"))
+    story.show(make_session(status=status, reason=write(words)))
+    story.finish()
+
+    (step,) = await read(story)
+
+    assert step["message"].lower() == words.lower()
+    assert step["headline"].lower() == words.lower()
+    assert step["reason"] == ""
+
+
+async def test_a_reason_that_begins_with_the_state_adds_only_the_rest():
+    story = SpawnProgress(Clock())
     story.show(make_session(reason="waiting in the queue; no node has 4 GPUs"))
     story.finish()
 
-    steps = [(step["message"], step["reason"]) for step in await read(story)]
+    (step,) = await read(story)
 
-    assert steps == [
-        ("Waiting in the queue", ""),
-        (
-            "Waiting in the queue; no node has 4 GPUs",
-            "waiting in the queue; no node has 4 GPUs",
-        ),
-    ]
+    assert step["message"] == "Waiting in the queue; no node has 4 GPUs"
+    assert step["headline"] == "Waiting in the queue"
+    assert step["reason"] == "no node has 4 GPUs"
 
 
 async def test_a_tab_is_told_as_it_happens_and_sees_the_bar_move():
