@@ -3,15 +3,15 @@
 A *slot* names what can be handed out: ``cpu`` and every ``count`` slot are kept
 in thousandths, ``mem`` and every ``bytes`` slot in bytes, ``unique`` slots are 0
 or 1 whole thing. Floats never get in: text such as ``"0.5"`` or ``"16g"`` is read
-through :class:`~decimal.Decimal` once, at the edge.
+through :class:`~fractions.Fraction` once, at the edge.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, Final
 
 from backendai_hub.core.errors import InvalidRequestError
@@ -107,6 +107,9 @@ def parse_amount(name: str, given: Any) -> int:
             f"{name}: an amount is a number or text such as '2' or '16g',"
             f" not {type(given).__name__}"
         )
+    if isinstance(given, int) and abs(given) > LARGEST:
+        # Python refuses to write integers of thousands of digits.
+        raise InvalidRequestError(f"{name}: no integer this long is an amount")
     text = str(given).strip().lower()
     shown = f"{name}: {text[:40]!r}"
     if len(text) > 40:
@@ -117,7 +120,7 @@ def parse_amount(name: str, given: Any) -> int:
             raise InvalidRequestError(
                 f"{shown} is not a size; write a number of bytes, or '512m', '16g'"
             )
-        exact = Decimal(match["number"]) * (1 << _UNITS[match["unit"]])
+        exact = Fraction(match["number"]) * (1 << _UNITS[match["unit"]])
         unit = "whole bytes"
     else:
         if _COUNT.fullmatch(text) is None:
@@ -125,21 +128,17 @@ def parse_amount(name: str, given: Any) -> int:
                 f"{shown} is not an amount; write a number that is not negative,"
                 " such as '1' or '0.5'"
             )
-        exact = Decimal(text) * MILLI
+        exact = Fraction(text) * MILLI
         unit = "thousandths"
     return _to_int(shown, exact, unit)
 
 
-def _to_int(shown: str, exact: Decimal, unit: str) -> int:
+def _to_int(shown: str, exact: Fraction, unit: str) -> int:
     if exact > LARGEST:
         raise InvalidRequestError(f"{shown} is more than any system could hold")
-    try:
-        whole = int(exact)
-    except (InvalidOperation, ValueError, OverflowError) as error:  # pragma: no cover
-        raise InvalidRequestError(f"{shown} is not an amount") from error
-    if exact != whole:
+    if exact.denominator != 1:
         raise InvalidRequestError(f"{shown} is finer than {unit}, the smallest unit")
-    return whole
+    return exact.numerator
 
 
 def parse_slots(given: Mapping[str, Any]) -> ResourceSlots:
