@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from traitlets import Unicode, default
+from traitlets import Float, Unicode, default
 from traitlets.config import Configurable
 
 from backendai_agent.runtimes.base import ContainerPatch
@@ -27,6 +27,13 @@ class HostAccelerator(Configurable):
     reserved_memory = Unicode(help="Memory kept for the node itself, as '1g'.").tag(
         config=True
     )
+    cpu_overcommit = Float(
+        1.0,
+        min=1.0,
+        max=64.0,
+        help="""Offer so many times the cores there are. Notebooks mostly wait for
+        their people; with 4, four of them share a core that each may use alone.""",
+    ).tag(config=True)
     root = Unicode("/", help="Where the system's /proc and /sys lie.")
 
     @default("reserved_cpu")
@@ -46,6 +53,7 @@ class HostAccelerator(Configurable):
         limit = read_memory_limit(root)
         cpu = min(cpu, quota) if quota else cpu
         memory = min(memory, limit) if limit else memory
+        cpu = int(cpu * self.cpu_overcommit)
         slots = {
             "cpu": max(0, cpu - parse_amount("cpu", self.reserved_cpu)),
             "mem": max(0, memory - parse_amount("mem", self.reserved_memory)),
