@@ -44,6 +44,7 @@ from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.reconcilers.nodes import DeadlinesReconciler, NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
 
+DRAIN_SECONDS = 0.2
 _FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
 
 _DEFAULT_IMAGES = [
@@ -327,13 +328,15 @@ class HubService(Application):
         servers = [self._listen_people(service), self._listen_agents(service)]
         tasks = [asyncio.create_task(r.run(), name=r.name) for r in reconcilers]
         await self._wait_for_end()
-        service.stopping.append(True)
-        signals.wake("events")
         for server in servers:
             server.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Whoever waits for news gets an answer, while there is still a database.
+        service.stopping.append(True)
+        signals.wake_all()
+        await asyncio.sleep(DRAIN_SECONDS)
         for reconciler in reconcilers:
             await reconciler.close()
         for server in servers:

@@ -28,6 +28,11 @@ class Signals:
             if not future.done():
                 future.set_result(None)
 
+    def wake_all(self) -> None:
+        """Wake everybody, for the last time before the end."""
+        for name in list(self._waiters):
+            self.wake(name)
+
     async def wait(self, name: str, ticket: int, seconds: float) -> bool:
         """Wait until *name* has moved on from *ticket*; False when time is up."""
         if self._counts[name] != ticket:

@@ -67,7 +67,7 @@ class FollowHandler(APIHandler):
             # after a restore from a backup it is the truth.
             have, epoch = version(document)
             news = have != query.newer_than or query.epoch not in {None, epoch}
-            if news or left <= 0:
+            if news or left <= 0 or self.service.stopping:
                 return document
             await signals.wait(name, ticket, left)
 

@@ -159,7 +159,7 @@ class SessionEventsHandler(APIHandler):
         found = await self._list(session_id, query.after)
         clock = asyncio.get_running_loop().time
         until = clock() + query.wait
-        while not found and (left := until - clock()) > 0:
+        while not (found or self.service.stopping) and (left := until - clock()) > 0:
             await signals.wait("events", ticket, left)
             ticket = signals.ticket("events")
             found = await self._list(session_id, query.after)

@@ -206,24 +206,25 @@ def resolve_amounts(
     """Return the slots and shared memory a request means, in smallest units.
 
     What is left out comes from what the image prefers; below its minimum is refused.
-    Shared
-    memory is part of ``mem`` and has to leave room for the rest.
+    Shared memory is part of ``mem`` and has to leave room for the rest.
     """
     minimum = parse_slots(image.minimum)
     given = parse_slots(request.slots)
     preferred = parse_slots(image.preferred)
     for slot in request.slots:
         if given[slot] == 0 and (slot in {"cpu", "mem"} or minimum[slot] > 0):
-            least = describe_amount(slot, minimum[slot]) if minimum[slot] else "some"
+            needed = describe_amount(slot, minimum[slot]) if minimum[slot] else "some"
             raise InvalidRequestError(
-                f"{slot}: 0 is too little; {image.name} needs at least {least}"
+                f"{slot}: 0 is too little; {image.name} needs at least {needed}"
             )
     floor = {
         "cpu": platform.settings.default_cpu,
         "mem": platform.settings.default_memory,
     }
     amounts = {
-        slot: given[slot] or preferred[slot] or minimum[slot] or floor.get(slot, 0)
+        slot: given[slot]
+        if slot in request.slots  # none is an answer, too
+        else preferred[slot] or minimum[slot] or floor.get(slot, 0)
         for slot in {*given, *preferred, *minimum, *floor}
     }
     for slot, least in minimum.items():
