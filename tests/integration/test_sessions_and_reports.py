@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from backendai_hub.api.agents import ContainerState as State
@@ -30,6 +31,7 @@ from backendai_hub.operations.nodes import (
 )
 from backendai_hub.operations.platform import Platform
 from tests.factories import (
+    IMAGE,
     Clock,
     add_node,
     make_csr,
@@ -84,6 +86,21 @@ async def test_what_does_not_fit_now_waits_with_the_shortfall(platform: Platform
     shown = await read(platform, waiting.id)
     assert shown.status is SessionStatus.PENDING
     assert shown.reason == "cpu: asks 2, 1 free on node-1"
+
+
+async def test_none_of_what_the_image_prefers_is_an_answer_too(platform: Platform):
+    preferred = {"cpu": "2", "cuda.device": "1"}
+    image = msgspec.structs.replace(IMAGE, name="torch", preferred=preferred)
+    await prepare(platform, [image])
+
+    usual = await submit(platform, image="torch")
+    without = await submit(
+        platform, server="two", image="torch", slots={"cuda.device": "0"}
+    )
+
+    assert usual.session.slots["cuda.device"] == "1"
+    assert without.session.slots["cpu"] == usual.session.slots["cpu"] == "2"
+    assert "cuda.device" not in without.session.slots
 
 
 async def test_a_waiting_session_starts_when_another_ends(platform: Platform):
