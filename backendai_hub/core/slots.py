@@ -170,12 +170,14 @@ def format_amount(name: str, amount: int) -> str:
 
 
 def describe_amount(name: str, amount: int) -> str:
-    """Write *amount* in a sentence: ``16 GiB``, ``0.5``."""
+    """Write *amount* in a sentence: ``16 GiB``, ``0.5``. Sizes are rounded down.
+
+    So what lacks a byte of 16 GiB reads as ``15.9 GiB``, and not as enough.
+    """
     if slot_type(name) is not SlotType.BYTES:
         return format_amount(name, amount)
     for unit, bits in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if amount >= 1 << bits:
-            tenths = round(amount * 10 / (1 << bits))
-            whole, rest = divmod(tenths, 10)
+            whole, rest = divmod(amount * 10 >> bits, 10)
             return f"{whole}.{rest} {unit}" if rest else f"{whole} {unit}"
     return f"{amount} bytes"

@@ -23,9 +23,9 @@ class Cluster:
     """Free room per node and slot, with what one device can give at most.
 
     ``free[node, slot]`` is the sum over devices, ``largest[node, slot]`` the most a
-    single device can give, ``untouched[node, slot]`` the sum over devices of which
-    nothing is in use. A request fits a node if one device can give it, or if it is
-    made of whole devices and enough of them are untouched.
+    single device can give, ``untouched[node, slot]`` the sum over *units* (devices
+    that count as exactly one) of which nothing is in use. A request fits a node if
+    one device can give it, or if it asks for several units and enough are untouched.
     """
 
     def __init__(self, nodes: Sequence[NodeState]) -> None:
@@ -39,6 +39,7 @@ class Cluster:
         shape = (len(self.nodes), len(self.slots))
         self.total: Vector = np.zeros(shape, np.int64)
         self.biggest: Vector = np.zeros(shape, np.int64)
+        self.units: Vector = np.zeros(shape, np.int64)
         self.free: Vector = np.zeros(shape, np.int64)
         self.largest: Vector = np.zeros(shape, np.int64)
         self.untouched: Vector = np.zeros(shape, np.int64)
@@ -48,6 +49,8 @@ class Cluster:
                     column = self.column[slot]
                     self.total[row, column] += amount
                     self.biggest[row, column] = max(self.biggest[row, column], amount)
+                    if amount == MILLI:
+                        self.units[row, column] += amount
             self._refresh(row, self.slots)
         self.open: Mask = np.array([not n.closed for n in nodes], bool)
         self.accelerated: Mask = np.array(
@@ -85,7 +88,7 @@ class Cluster:
                     continue
                 free += have
                 largest = max(largest, have)
-                if have == total:
+                if have == total == MILLI:
                     untouched += have
             column = self.column[slot]
             self.free[row, column] = free
@@ -103,7 +106,7 @@ class Cluster:
         single = (self.biggest if ever else self.largest)[:, column]
         mask: Mask = single >= amount
         if slot_type(slot) is SlotType.COUNT and amount % MILLI == 0:
-            several = (self.total if ever else self.untouched)[:, column]
+            several = (self.units if ever else self.untouched)[:, column]
             mask = mask | (several >= amount)
         return mask
 
@@ -111,7 +114,7 @@ class Cluster:
         """Pick the devices of one node that give *amount* of *slot*.
 
         One device if one can: the tightest, so that big gaps stay for big requests.
-        Otherwise whole untouched devices, on one NUMA node if it has enough.
+        Otherwise several untouched units, on one NUMA node if it has enough.
         """
         devices, left = self.nodes[row].devices, self._left[row]
         fitting = [
@@ -122,12 +125,14 @@ class Cluster:
         ]
         if fitting:
             return [Share(min(fitting)[2], slot, amount)]
-        whole = [
+        if slot_type(slot) is not SlotType.COUNT or amount % MILLI:
+            return None
+        units = [
             device
             for device, room in zip(devices, left, strict=True)
-            if room.get(slot, 0) > 0 and room[slot] == device.total[slot]
+            if room.get(slot, 0) == device.total.get(slot, 0) == MILLI
         ]
-        return _take_whole(whole, slot, amount)
+        return _take_units(units, slot, amount // MILLI)
 
     def take(self, row: int, shares: Sequence[Share]) -> None:
         """Subtract *shares* from one node."""
@@ -137,23 +142,18 @@ class Cluster:
         self._refresh(row, tuple({s.slot for s in shares}))
 
 
-def _take_whole(
-    devices: Sequence[DeviceState], slot: str, amount: int
+def _take_units(
+    units: Sequence[DeviceState], slot: str, count: int
 ) -> list[Share] | None:
+    """Take *count* of *units*, from the smallest NUMA node that has them all."""
     by_numa: dict[int, list[DeviceState]] = {}
-    for device in devices:
+    for device in units:
         by_numa.setdefault(-1 if device.numa is None else device.numa, []).append(
             device
         )
     groups = sorted(by_numa.values(), key=lambda g: (len(g), g[0].name))
-    for candidates in (*groups, devices):
-        taken: list[Share] = []
-        missing = amount
-        for device in sorted(candidates, key=lambda d: d.name):
-            if missing <= 0:
-                break
-            taken.append(Share(device.id, slot, device.total[slot]))
-            missing -= device.total[slot]
-        if missing == 0:
-            return taken
+    for candidates in (*groups, units):
+        if len(candidates) >= count:
+            chosen = sorted(candidates, key=lambda d: d.name)[:count]
+            return [Share(device.id, slot, MILLI) for device in chosen]
     return None

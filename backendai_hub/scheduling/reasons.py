@@ -60,18 +60,27 @@ def _shortfalls(
         if fits[candidates].any():
             continue
         column = cluster.column.get(slot)
-        best, name = 0, cluster.nodes[candidates[0]].name
+        best, piece, name = 0, 0, cluster.nodes[candidates[0]].name
         if column is not None:
             row = candidates[int(np.argmax(cluster.free[candidates, column]))]
             best, name = int(cluster.free[row, column]), cluster.nodes[row].name
+            piece = int(cluster.largest[row, column])
         parts.append(
             f"{slot}: asks {describe_amount(slot, amount)},"
             f" {describe_amount(slot, best)} free on {name}"
+            + _in_pieces(slot, amount, best, piece)
             + (f", the best of {len(candidates)} nodes" if len(candidates) > 1 else "")
         )
     if not parts and not together[candidates].any():
         parts.append(f"no single one of {_nodes(cluster)} has all of it free at once")
     return parts
+
+
+def _in_pieces(slot: str, amount: int, together: int, piece: int) -> str:
+    """Say why enough *together* is not enough: no device has it by itself."""
+    if together < amount:
+        return ""
+    return f" in pieces of at most {describe_amount(slot, piece)}"
 
 
 def explain_never(cluster: Cluster, session: PendingSession) -> str | None:
@@ -95,10 +104,14 @@ def explain_never(cluster: Cluster, session: PendingSession) -> str | None:
         if fits[usable].any():
             continue
         column = cluster.column.get(slot)
-        most = 0 if column is None else int(cluster.total[usable, column].max())
+        most = piece = 0
+        if column is not None:
+            row = usable[int(np.argmax(cluster.total[usable, column]))]
+            most = int(cluster.total[row, column])
+            piece = int(cluster.biggest[row, column])
         parts.append(
             f"{slot}: asks {describe_amount(slot, amount)}, the largest node has"
-            f" {describe_amount(slot, most)}"
+            f" {describe_amount(slot, most)}" + _in_pieces(slot, amount, most, piece)
         )
     if parts:
         return "; ".join(parts)

@@ -187,6 +187,7 @@ def test_a_request_survives_being_shown_to_its_user(amounts):
         ("mem", 1024, "1k", "1 KiB"),
         ("mem", 1536 << 20, "1536m", "1.5 GiB"),
         ("mem", 16 << 30, "16g", "16 GiB"),
+        ("mem", (16 << 30) - 1, "17179869183", "15.9 GiB"),
         ("mem", 1 << 40, "1t", "1 TiB"),
     ],
 )
