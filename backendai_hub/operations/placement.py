@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from backendai_hub.core.errors import ConflictError
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.core.sessions import WAITING_WORDS, SessionStatus
+from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db import agents, sessions
 from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.engine import Transaction
@@ -88,7 +88,7 @@ async def _place(platform: Platform, tx: Transaction, placement: Placement) -> N
         tx,
         record,
         SessionStatus.SCHEDULED,
-        f"placed on {node.name}; {WAITING_WORDS[SessionStatus.SCHEDULED]}",
+        f"placed on {node.name}, which has not taken it up yet",
         agent_id=placement.node,
     )
 
