@@ -134,6 +134,9 @@ class Database:
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection that only reads, with one consistent view."""
         async with self.engine.connect() as connection:
+            if not self.is_sqlite:
+                # By default each statement would have a view of its own.
+                await connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
     async def close(self) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine, pool
+from sqlalchemy import Connection, create_engine, event, pool
 from sqlalchemy.engine import URL, make_url
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
@@ -38,6 +39,11 @@ def downgrade(url: str, revision: str) -> None:
 
 def _run(url: str, action: Callable[[Config], None]) -> None:
     engine = create_engine(sync_url(url), poolclass=pool.NullPool)
+    if engine.dialect.name == "sqlite":
+        # The driver begins no transaction for DDL: an upgrade that is killed halfway
+        # would leave tables behind that the next one stumbles over.
+        event.listen(engine, "connect", _leave_transactions_to_us)
+        event.listen(engine, "begin", _begin_immediate)
     try:
         with engine.begin() as connection:
             if engine.dialect.name == "postgresql":
@@ -48,3 +54,14 @@ def _run(url: str, action: Callable[[Config], None]) -> None:
             action(config)
     finally:
         engine.dispose()
+
+
+def _leave_transactions_to_us(connection: Any, record: Any) -> None:
+    del record
+    connection.isolation_level = None
+    # Another service may be upgrading the same file right now.
+    connection.execute("PRAGMA busy_timeout=30000").close()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -11,8 +11,8 @@ from typing import Any
 from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado import web
 
-from backendai_hub.core.access import Action
-from backendai_hub.core.errors import NotFoundError
+from backendai_hub.core.access import Action, Caller, can
+from backendai_hub.core.errors import ForbiddenError, NotFoundError
 from backendai_hub.handlers.base import APIHandler, operation
 
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
@@ -25,11 +25,12 @@ class ConsoleHandler(APIHandler):
     path = "{page}"
 
     async def prepare(self) -> None:
-        """Send people without a login to JupyterHub."""
-        principal = await self.identify()
-        if principal.id:
-            self.principal = principal
+        """Send people without a login to JupyterHub; refuse what is no person."""
+        self.principal = await self.identify()
+        if can(self.principal, Action.OPEN_CONSOLE):
             return
+        if self.principal.caller is not Caller.ANONYMOUS:
+            raise ForbiddenError(f"the {self.principal.caller} has no use of pages")
         auth = self.service.hub_auth
         if auth is None:
             raise NotFoundError("this service runs without a JupyterHub")

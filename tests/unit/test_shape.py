@@ -1,0 +1,115 @@
+"""What has to be true of the hub's HTTP side by construction."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tornado import web
+
+from backendai_hub import handlers
+from backendai_hub.core.access import MATRIX, Action, Caller
+from backendai_hub.handlers.base import APIHandler
+from backendai_hub.handlers.console import (
+    AssetHandler,
+    ConsoleHandler,
+    OAuthCallbackHandler,
+)
+from backendai_hub.handlers.routes import AGENTS, API, patterns
+from backendai_hub.handlers.spec import build_spec, list_operations, main
+
+ROOT = Path(__file__).resolve().parents[2]
+VERBS = [method.lower() for method in web.RequestHandler.SUPPORTED_METHODS]
+ROUTED = (*API, *AGENTS, ConsoleHandler)
+WITHOUT_ACTION = {AssetHandler, OAuthCallbackHandler}
+"""Built files, and JupyterHub's own callback: nothing of ours to allow."""
+
+
+def own_classes() -> set[type[web.RequestHandler]]:
+    """Every request handler that a module of the package defines."""
+    found = set()
+    for module_info in pkgutil.iter_modules(handlers.__path__):
+        module = importlib.import_module(f"{handlers.__name__}.{module_info.name}")
+        for _, value in inspect.getmembers(module, inspect.isclass):
+            mine = value.__module__ == module.__name__
+            if mine and issubclass(value, web.RequestHandler):
+                found.add(value)
+    return found
+
+
+def own_methods(handler: type[web.RequestHandler]) -> list[str]:
+    return [
+        verb
+        for verb in VERBS
+        if getattr(handler, verb) is not getattr(web.RequestHandler, verb)
+    ]
+
+
+def test_the_committed_description_is_what_the_routes_say(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_every_handler_with_methods_is_routed():
+    assert {c for c in own_classes() if own_methods(c)} == {*ROUTED, *WITHOUT_ACTION}
+
+
+def test_every_handler_with_a_path_is_routed_once():
+    with_path = {c for c in own_classes() if getattr(c, "path", "")}
+    assert with_path == set(ROUTED)
+    assert max(Counter(ROUTED).values()) == 1
+    assert max(Counter(handler.path for handler in ROUTED).values()) == 1
+
+
+@pytest.mark.parametrize("handler", ROUTED, ids=lambda h: h.__name__)
+def test_a_route_has_only_methods_that_name_their_action(handler: type[APIHandler]):
+    methods = own_methods(handler)
+    assert methods
+    for verb in methods:
+        described = getattr(handler, verb).operation
+        assert described.action in MATRIX
+        assert described.summary.endswith("."), "a sentence for the description"
+
+
+def test_every_action_is_in_the_table_for_somebody_and_done_by_some_route():
+    assert set(MATRIX) == set(Action)
+    assert all(MATRIX.values())
+    assert {o.action for _, o in list_operations(ROUTED)} == set(Action)
+
+
+def test_nodes_and_people_have_listeners_of_their_own():
+    nodes = {Action.ENROLL_AGENT, Action.SERVE_AGENT}
+    assert {o.action for _, o in list_operations(AGENTS)} == nodes
+    assert not {o.action for _, o in list_operations(API)} & nodes
+    for _, described in list_operations(AGENTS):
+        assert set(MATRIX[described.action]) <= {Caller.ANONYMOUS, Caller.AGENT}
+
+
+def test_what_changes_something_is_never_a_get():
+    for path, described in list_operations(ROUTED):
+        reads = described.action.partition(":")[2] in {"read", "open", "serve"}
+        assert described.method != "get" or reads, path
+
+
+def test_the_description_names_every_route_its_action_and_its_callers():
+    paths = build_spec()["paths"]
+    operations = list_operations(API)
+    assert sum(map(len, paths.values())) == len(operations)
+    identifiers = set()
+    for path, described in operations:
+        document = paths[f"/{path}"][described.method]
+        assert document["x-action"] == described.action
+        assert document["x-callers"] == sorted(MATRIX[described.action])
+        identifiers.add(document["operationId"])
+    assert len(identifiers) == len(operations)
+
+
+def test_a_path_segment_never_reaches_over_a_slash():
+    [(pattern, _)] = [
+        p for p in patterns(API, "/x/") if p[1].path == "api/sessions/{session_id}"
+    ]
+    assert pattern == "/x/api/sessions/([^/]{1,200})"
