@@ -18,6 +18,8 @@ from backendai_hub.scheduling.snapshot import (
 Vector = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+_ANYBODY, _NOBODY = -1, -2
+
 
 class Cluster:
     """Free room per node and slot, with what one device can give at most.
@@ -56,8 +58,13 @@ class Cluster:
         self.accelerated: Mask = np.array(
             [any(d.kind != "host" for d in n.devices) for n in nodes], bool
         )
-        self.owner: list[str | None] = [n.sole_owner for n in nodes]
-        self._shared = [row for row, n in enumerate(nodes) if not n.multi_user]
+        self._people: dict[str, int] = {}
+        self._owner: Vector = np.full(len(self.nodes), _ANYBODY, np.int64)
+        self.keeps_apart = all(n.multi_user for n in nodes)
+        """Whether every node serves every user."""
+        for row, node in enumerate(self.nodes):
+            if node.sole_owner is not None:
+                self.claim(row, node.sole_owner)
         self._eligible: dict[object, Mask] = {}
 
     def eligible(self, session: PendingSession) -> Mask:
@@ -71,10 +78,18 @@ class Cluster:
                 for n in self.nodes
             ]
             fixed = self._eligible[key] = self.open & np.array(able, bool)
-        mask = fixed.copy()
-        for row in self._shared:
-            mask[row] &= self.owner[row] in {None, session.owner_id}
+        return fixed & self.serving(session.owner_id)
+
+    def serving(self, owner_id: str) -> Mask:
+        """Tell which nodes serve *owner_id*: all but those that others have claimed."""
+        person = self._people.get(owner_id, _NOBODY)
+        mask: Mask = (self._owner == _ANYBODY) | (self._owner == person)
         return mask
+
+    def claim(self, row: int, owner_id: str) -> None:
+        """Note that *owner_id* uses a node, which may have to serve nobody else now."""
+        if not self.nodes[row].multi_user:
+            self._owner[row] = self._people.setdefault(owner_id, len(self._people))
 
     def _refresh(self, row: int, slots: Sequence[str]) -> None:
         """Recompute one node's aggregates for *slots* from its devices."""

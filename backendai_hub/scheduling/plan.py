@@ -38,7 +38,7 @@ def plan(snapshot: Snapshot) -> Plan:
         if shortfalls:
             waiting[session.id] = shortfalls
             continue
-        shape = _shape(session)
+        shape = _shape(session, cluster)
         if shape in no_room:
             waiting[session.id] = no_room[shape]
             continue
@@ -55,9 +55,11 @@ def plan(snapshot: Snapshot) -> Plan:
     return Plan(placements=tuple(placements), waiting=waiting)
 
 
-def _shape(session: PendingSession) -> object:
+def _shape(session: PendingSession, cluster: Cluster) -> object:
+    """Return what sessions have in common that find room, or none, together."""
     references = frozenset(session.references.items())
-    return (session.request, references, session.architecture, session.owner_id)
+    owner = "" if cluster.keeps_apart else session.owner_id
+    return (session.request, references, session.architecture, owner)
 
 
 def _find_shortfalls(
@@ -91,8 +93,7 @@ def _place(cluster: Cluster, session: PendingSession) -> Placement | None:
         if shares is not None:
             cluster.take(row, shares)
             node = cluster.nodes[row]
-            if not node.multi_user:
-                cluster.owner[row] = session.owner_id
+            cluster.claim(row, session.owner_id)
             return Placement(
                 session=session.id,
                 node=node.id,

@@ -19,6 +19,7 @@ def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
         return NO_NODES
     unfit: Counter[str] = Counter()
     candidates: list[int] = []
+    serving = cluster.serving(session.owner_id).tolist()
     for row, node in enumerate(cluster.nodes):
         why = (
             node.closed
@@ -30,7 +31,7 @@ def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
             )
             or (
                 ""
-                if node.multi_user or cluster.owner[row] in {None, session.owner_id}
+                if serving[row]
                 else "cannot keep users apart and serves somebody else"
             )
         )

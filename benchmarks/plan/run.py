@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from sqlalchemy import insert
 
 from backendai_hub.core.quotas import QuotaScope, ScopeKind
@@ -177,6 +178,9 @@ def compare(agents: int, sessions: int, shapes: int, turns: int) -> list[Any]:
     assert isinstance(decided, Plan)
     assert len(decided.placements) + len(decided.waiting) == sessions
     scan_seconds, scanned = measure(lambda: scan(snapshot), turns)
+    nodes = tuple(replace(n, multi_user=False) for n in snapshot.nodes)
+    alone = replace(snapshot, nodes=nodes)
+    alone_seconds, alone_decided = measure(lambda: plan(alone), turns)
     return [
         report(
             "plan",
@@ -186,6 +190,15 @@ def compare(agents: int, sessions: int, shapes: int, turns: int) -> list[Any]:
             sessions=sessions,
             placed=len(decided.placements),
             seconds=round(seconds, 3),
+        ),
+        report(
+            "plan, one user per node",
+            sessions / alone_seconds,
+            "decisions/s",
+            agents=agents,
+            sessions=sessions,
+            placed=len(alone_decided.placements),
+            seconds=round(alone_seconds, 3),
         ),
         report(
             "plain scan",
@@ -287,7 +300,7 @@ def main() -> None:
     width = max(len(value) for _, value, _ in table)
     print()
     for figure, value, more in table:
-        print(f"{figure:14} {value:>{width}}  {more}")
+        print(f"{figure:24} {value:>{width}}  {more}")
 
 
 if __name__ == "__main__":

@@ -311,7 +311,7 @@ def test_requests_of_one_shape_are_explained_once(monkeypatch: pytest.MonkeyPatc
 
     original = planning.explain_no_room
     monkeypatch.setattr(planning, "explain_no_room", count)
-    queue = [pending(f"s{i}", cpu=8) for i in range(50)]
+    queue = [pending(f"s{i}", user=f"user{i % 7}", cpu=8) for i in range(50)]
     queue.append(pending("other", cpu=9))
     decided = decide([node("a", host(4))], queue)
     assert explained == ["s0", "other"]
