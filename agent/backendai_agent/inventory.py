@@ -63,5 +63,6 @@ def merge_patches(patches: Sequence[ContainerPatch]) -> ContainerPatch:
     return ContainerPatch(
         environ=environ,
         devices=tuple(device for patch in patches for device in patch.devices),
+        nodes=tuple(node for patch in patches for node in patch.nodes),
         mounts=tuple(mount for patch in patches for mount in patch.mounts),
     )

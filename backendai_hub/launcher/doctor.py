@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -42,11 +43,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(folder: DataFolder) -> list[Finding]:
     """Look at everything that the platform depends on."""
+    docker, sandbox = machine.docker_info(), machine.try_bubblewrap()
     return [
         judge_python(sys.version_info[:3]),
         *judge_packages(),
-        judge_docker(machine.docker_info()),
-        judge_bubblewrap(machine.try_bubblewrap()),
+        judge_docker(docker),
+        judge_bubblewrap(sandbox),
+        *judge_separation(isolated=docker is not None or sandbox == ""),
         judge_namespaces(allowed=machine.user_namespaces()),
         judge_cgroups(machine.cgroup_tier()),
         judge_slirp(present=machine.has_program("slirp4netns")),
@@ -142,6 +145,38 @@ def judge_bubblewrap(said: str | None) -> Finding:
     return _good("bubblewrap", "sandboxes start")
 
 
+def judge_separation(*, isolated: bool) -> Iterator[Finding]:
+    """Judge what separates sessions; without anything, say so loudly."""
+    if isolated:
+        yield _good("isolation", "sessions are kept apart")
+        return
+    remedy = "apt-get install bubblewrap slirp4netns, or use Docker"
+    if os.geteuid() != 0:
+        text = "NONE: sessions can do what you can do here; one user only is served"
+        yield _advice("isolation", text, remedy)
+        return
+    yield _advice(
+        "isolation",
+        "NONE: sessions are plain processes of users without rights, which read what"
+        " every user here can; one user only is served",
+        remedy,
+    )
+    closed = next(filter(None, map(find_closed, (sys.prefix, sys.base_prefix))), None)
+    if closed is not None:
+        yield _serious(
+            "isolation",
+            f"and those users cannot use this Python: {closed} is closed to them",
+            f"{remedy}, or install below /opt, Python included",
+        )
+
+
+def find_closed(path: str) -> Path | None:
+    """Return the first folder on the way to *path* that others cannot enter."""
+    end = Path(path).resolve()
+    way = (*reversed(end.parents), end)
+    return next((step for step in way if not step.stat().st_mode & 0o001), None)
+
+
 def judge_namespaces(*, allowed: bool) -> Finding:
     """Judge whether this user may make user namespaces."""
     if allowed:
@@ -171,7 +206,7 @@ def judge_slirp(*, present: bool) -> Finding:
         return _good("slirp4netns", "found: sandboxes can have their own network")
     return _advice(
         "slirp4netns",
-        "not installed: sandboxed sessions share this machine's network",
+        "not installed: sandboxed sessions have no network, only the platform",
         "apt-get install slirp4netns",
     )
 

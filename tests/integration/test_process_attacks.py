@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ for path in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/etc/pi
     attempt(path, lambda: os.stat(path) and (os.listdir(path) if os.path.isdir(path)
                                              else read(path)))
 for path in ("/usr/x", "/etc/x", "/x", "/bin/x", "/lib/x", "/dev/x", "/root/x",
-             "/home/x", "/run/x", sys.prefix + "/x", sys.base_prefix + "/x"):
+             "/home/x", "/run/x", {sys.prefix + "/x"!r}, sys.base_prefix + "/x"):
     attempt("write " + path, lambda: open(path, "w"))
 for path in ("/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/core_pattern",
              "/proc/sysrq-trigger", "/proc/1/oom_score_adj", "/proc/1/mem"):

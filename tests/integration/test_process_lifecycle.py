@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -216,6 +216,60 @@ async def test_devices_and_folders_of_accelerators_are_shown(
     assert found["read"] == ["done", "'7'"]
     assert found["write"][0] == "refused"
     assert found["device"] == ["done", str(Path("/dev/fuse").stat().st_rdev)]
+
+
+@pytest.fixture
+def gpu_nodes() -> Iterator[tuple[str, str]]:
+    """Two nodes that look like GPUs and behave like /dev/zero."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make device nodes")
+    names = [f"/dev/nvidia-test-{os.getpid()}-{index}" for index in range(2)]
+    try:
+        for name in names:
+            os.mknod(name, stat.S_IFCHR, os.makedev(1, 5))
+            Path(name).chmod(0o666)
+        yield names[0], names[1]
+    finally:
+        for name in names:
+            Path(name).unlink(missing_ok=True)
+
+
+async def test_a_session_can_use_the_nodes_of_its_gpus_and_no_others(
+    node: Node, gpu_nodes: tuple[str, str]
+) -> None:
+    own, other = gpu_nodes
+    spec = make_spec()
+    program = (
+        f"attempt('own', lambda: open({own!r}, 'r+b', 0).read(2))\n"
+        f"attempt('other', lambda: os.stat({other!r}))\n"
+        f"number = os.stat({own!r}).st_rdev\n"
+        "attempt('make', lambda: os.mknod('/tmp/x', 0o20666, number))\n"
+        "attempt('devices', lambda: sorted(os.listdir('/sys')))\n"
+    )
+    write_program(node.folder(spec.id), PREAMBLE + program + "tell()\n" + SLEEP)
+    patch = ContainerPatch(devices=("nvidia.com/gpu=GPU-1",), nodes=(own,))
+    await node.runtime.start(spec, patch)
+    found = await node.result(spec)
+    assert found["own"] == ["done", repr(bytes(2))]
+    assert found["other"][0] == "refused"
+    assert found["make"][0] == "refused"
+    assert found["devices"] == [
+        "done",
+        "['bus', 'class', 'dev', 'devices', 'module']",
+    ]
+
+
+async def test_a_node_that_sessions_cannot_open_is_refused_in_words(
+    node: Node, gpu_nodes: tuple[str, str]
+) -> None:
+    own, _ = gpu_nodes
+    Path(own).chmod(0o600)
+    spec = make_spec()
+    write_program(node.folder(spec.id), SLEEP)
+    patch = ContainerPatch(devices=("nvidia.com/gpu=GPU-1",), nodes=(own,))
+    with pytest.raises(RuntimeFailure, match=r"closed to sessions.*0600"):
+        await node.runtime.start(spec, patch)
+    await node.runtime.stop(spec.id, 0)
 
 
 async def test_folders_that_are_hard_to_remove_are_removed(node: Node) -> None:

@@ -17,7 +17,7 @@ from backendai_agent.accelerators.host import (
     read_memory,
     read_memory_limit,
 )
-from backendai_agent.inventory import Inventory
+from backendai_agent.inventory import Inventory, merge_patches
 from backendai_agent.runtimes.base import RuntimeFailure
 from backendai_hub.api.agents import DeviceShare
 
@@ -120,8 +120,42 @@ def test_a_container_sees_its_own_gpus_and_is_told_about_them():
 
 
 def test_a_container_without_a_share_sees_no_gpu():
-    assert patch_for([]).environ == {"NVIDIA_VISIBLE_DEVICES": "void"}
-    assert patch_for([]).devices == ()
+    patch = patch_for([])
+    assert patch.environ["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert patch.environ["CUDA_VISIBLE_DEVICES"] == ""
+    assert (patch.devices, patch.nodes) == ((), ())
+
+
+def test_runtimes_that_know_no_names_get_the_nodes_of_the_same_gpus(tmp_path):
+    nodes = tmp_path / "dev"
+    nodes.mkdir()
+    for name in ("nvidia0", "nvidia1", "nvidia5", "nvidiactl", "nvidia-uvm"):
+        (nodes / name).touch()
+    gpus = [Gpu("GPU-a", "H100", 80 * GIB, minor=5), Gpu("GPU-b", "H100", GIB, minor=0)]
+    patch = patch_for(gpus, tmp_path)
+    assert patch.nodes == (
+        "/dev/nvidia5",
+        "/dev/nvidia0",
+        "/dev/nvidiactl",
+        "/dev/nvidia-uvm",
+    )
+    assert patch.environ["CUDA_VISIBLE_DEVICES"] == "GPU-a,GPU-b"
+    joined = merge_patches([patch_for([]), patch])
+    assert (joined.devices, joined.nodes) == (patch.devices, patch.nodes)
+
+
+def test_the_node_for_cudas_memory_is_made_by_the_drivers_own_tool(
+    tmp_path, monkeypatch
+):
+    tool = tmp_path / "nvidia-modprobe"
+    tool.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/said\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    cuda.make_memory_node(tmp_path)
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidia-uvm").touch()
+    cuda.make_memory_node(tmp_path)
+    assert (tmp_path / "said").read_text() == "-c 0 -u\n"
 
 
 def test_nvml_is_read_by_uuid_and_one_broken_gpu_does_not_hide_the_others():
@@ -140,10 +174,12 @@ def test_nvml_is_read_by_uuid_and_one_broken_gpu_does_not_hide_the_others():
         nvmlDeviceGetUUID=lambda h: f"GPU-{h}",
         nvmlDeviceGetName=lambda _: b"H100",
         nvmlDeviceGetMemoryInfo=lambda _: SimpleNamespace(total=80 * GIB),
+        nvmlDeviceGetMinorNumber=lambda h: 7 - h,
         nvmlDeviceGetPciInfo=lambda h: SimpleNamespace(busId=f"00000000:0{h}:00.0"),
     )
     found = list(cuda._read_gpus(nvml))
     assert [(g.uuid, g.model) for g in found] == [("GPU-0", "H100"), ("GPU-2", "H100")]
+    assert [g.minor for g in found] == [7, 5]
 
 
 def test_numa_nodes_are_read_from_the_bus(tmp_path):

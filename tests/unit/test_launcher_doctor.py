@@ -45,6 +45,31 @@ def test_what_the_platform_can_do_without_is_advice_with_a_remedy(finding):
     assert finding.remedy
 
 
+def test_what_separates_nobody_is_said_loudly():
+    (good,) = doctor.judge_separation(isolated=True)
+    assert good.severity is Severity.GOOD
+
+    loud, *_ = doctor.judge_separation(isolated=False)
+    assert "NONE" in loud.text
+    assert "one user" in loud.text
+    assert "bubblewrap" in loud.remedy
+
+
+def test_sandboxes_without_slirp4netns_have_no_network():
+    assert "no network" in doctor.judge_slirp(present=False).text
+
+
+def test_the_first_folder_that_is_closed_to_others_is_named(tmp_path):
+    tmp_path.chmod(0o755)
+    closed = tmp_path / "closed"
+    (closed / "venv").mkdir(parents=True)
+    above = doctor.find_closed(str(tmp_path))
+
+    closed.chmod(0o700)
+
+    assert doctor.find_closed(str(closed / "venv")) == (above or closed)
+
+
 def test_an_old_python_is_serious():
     assert doctor.judge_python((3, 10, 12)).severity is Severity.SERIOUS
     assert doctor.judge_python((3, 11, 2)).severity is Severity.GOOD

@@ -152,8 +152,9 @@ def test_accounts_inside_are_the_session_and_nobody_real() -> None:
     assert len(files["passwd"].splitlines()) == 3
 
 
-def test_programs_of_the_environment_come_first() -> None:
+def test_programs_of_the_session_and_of_the_environment_come_first() -> None:
     environ = base_environ("/srv/venv", shell="/bin/sh")
-    assert environ["PATH"].startswith("/srv/venv/bin:/home/work/.local/bin:")
+    assert environ["PATH"].startswith("/home/work/.local/bin:/srv/venv/bin:")
+    assert environ["JUPYTER_PATH"] == "/srv/venv/share/jupyter"
     usr = base_environ("/usr", shell="/bin/sh")["PATH"].split(":")
     assert len(usr) == len(set(usr))

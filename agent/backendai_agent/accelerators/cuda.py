@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +19,22 @@ from backendai_hub.core.agents import Device
 from backendai_hub.core.slots import MILLI
 
 SLOT: Final = "cuda.device"
+SHARED_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+"""Device nodes that every program needs, whichever GPU it uses."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as the driver describes it; ``memory`` is bytes."""
+    """One GPU as the driver describes it; ``memory`` is bytes.
+
+    ``minor`` is the number in the name of its device node.
+    """
 
     uuid: str
     model: str
     memory: int
     numa: int | None = None
+    minor: int | None = None
 
 
 class CudaAccelerator(Configurable):
@@ -37,6 +45,7 @@ class CudaAccelerator(Configurable):
     masked = List(Unicode(), help="UUIDs of GPUs that are not for sessions.").tag(
         config=True
     )
+    root = Unicode("/", help="Where the system's /dev lies.")
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -46,6 +55,8 @@ class CudaAccelerator(Configurable):
         """List the GPUs by their UUIDs, which restarts do not change."""
         found = [gpu for gpu in find_gpus() if gpu.uuid not in self.masked]
         self._gpus = {gpu.uuid: gpu for gpu in found}
+        if found:
+            make_memory_node(Path(self.root))
         return [
             Device(
                 id=gpu.uuid,
@@ -66,13 +77,17 @@ class CudaAccelerator(Configurable):
             raise RuntimeFailure(
                 f"GPU {', '.join(absent)} is not on this node any more"
             )
-        return patch_for([self._gpus[uuid] for uuid in wanted])
+        return patch_for([self._gpus[uuid] for uuid in wanted], Path(self.root))
 
 
-def patch_for(gpus: Sequence[Gpu]) -> ContainerPatch:
-    """Build what makes exactly *gpus* visible, and tells programs about them."""
+def patch_for(gpus: Sequence[Gpu], root: Path = Path("/")) -> ContainerPatch:
+    """Build what makes exactly *gpus* visible, and tells programs about them.
+
+    The variable that CUDA itself reads matters where nothing hides the devices of
+    others: in sessions without isolation.
+    """
     uuids = ",".join(gpu.uuid for gpu in gpus)
-    environ = {"NVIDIA_VISIBLE_DEVICES": uuids or "void"}
+    environ = {"NVIDIA_VISIBLE_DEVICES": uuids or "void", "CUDA_VISIBLE_DEVICES": uuids}
     if gpus:
         sizes = [f"{i}:{gpu.memory >> 30}g" for i, gpu in enumerate(gpus)]
         environ |= {
@@ -85,8 +100,34 @@ def patch_for(gpus: Sequence[Gpu]) -> ContainerPatch:
             "TF_GPU_MEMORY_ALLOC": str(min(gpu.memory for gpu in gpus) >> 20),
         }
     return ContainerPatch(
-        environ=environ, devices=tuple(f"nvidia.com/gpu={gpu.uuid}" for gpu in gpus)
+        environ=environ,
+        devices=tuple(f"nvidia.com/gpu={gpu.uuid}" for gpu in gpus),
+        nodes=tuple(find_nodes(gpus, root)),
     )
+
+
+def find_nodes(gpus: Sequence[Gpu], root: Path) -> Iterator[str]:
+    """Yield the device nodes of *gpus*, and those that belong to none or all."""
+    for gpu in gpus:
+        if gpu.minor is not None:
+            yield f"/dev/nvidia{gpu.minor}"
+    for name in SHARED_NODES if gpus else ():
+        if (root / "dev" / name).exists():
+            yield f"/dev/{name}"
+
+
+def make_memory_node(root: Path) -> None:
+    """Have the driver's own tool make the node for CUDA's memory, if it is missing.
+
+    Outside a session the first CUDA program would do that; a session may not.
+    """
+    program = shutil.which("nvidia-modprobe")
+    if program is None or (root / "dev/nvidia-uvm").exists():
+        return
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(  # noqa: S603 - the driver's own tool
+            [program, "-c", "0", "-u"], capture_output=True, timeout=20, check=False
+        )
 
 
 def find_gpus() -> list[Gpu]:
@@ -114,6 +155,7 @@ def _read_gpus(nvml: Any) -> Iterator[Gpu]:
                 uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
                 model=_text(nvml.nvmlDeviceGetName(handle)),
                 memory=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+                minor=int(nvml.nvmlDeviceGetMinorNumber(handle)),
                 numa=_read_numa(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)),
             )
         except nvml.NVMLError:

@@ -34,6 +34,12 @@ class ContainerPatch:
     environ: dict[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     """Device nodes (``/dev/…``) or CDI names (``nvidia.com/gpu=GPU-…``)"""
+    nodes: tuple[str, ...] = ()
+    """The device nodes that stand for the CDI names in ``devices``.
+
+    A runtime uses the one or the other: Docker the names, and the engine knows what
+    belongs to them; the process runtime, which knows no CDI, these nodes.
+    """
     mounts: tuple[tuple[str, str, bool], ...] = ()
     """(source on the node, target inside, read only)"""
 

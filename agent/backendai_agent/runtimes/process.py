@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from traitlets import Bool, Dict, Enum, Integer, List, Unicode
+from traitlets import Dict, Enum, Integer, List, Unicode
 from traitlets.config import Configurable
 
 from backendai_agent.crashpoints import crashpoint
@@ -32,14 +32,18 @@ from backendai_agent.runtimes.process_environment import Environment
 from backendai_agent.runtimes.process_limits import Bounds, Limits
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
 from backendai_agent.runtimes.process_node import Node, NodeWishes, look_at_node
+from backendai_agent.runtimes.process_packages import own_python
 from backendai_agent.runtimes.process_preparation import (
     Choice,
     UserRange,
     check_patch,
+    chosen_nodes,
     clear,
+    driver_variables,
     find_containers,
     hand_over,
-    own_variables,
+    own_home,
+    own_run,
     prepare,
     sweep,
 )
@@ -47,8 +51,10 @@ from backendai_agent.runtimes.process_sandbox import (
     announce,
     base_environ,
     build_command,
+    leave_root,
 )
 from backendai_agent.runtimes.process_supervisor import (
+    MARK,
     Watcher,
     ask_to_end,
     end_all,
@@ -100,10 +106,11 @@ class ProcessRuntime(Configurable):
         work and else none; "namespaces" refuses to serve without them; "none" serves
         a single user.""",
     ).tag(config=True)
-    root_without_isolation = Bool(
-        default_value=False,
-        help="""Serve without isolation even when the agent is root: the one user
-        then is root on this node.""",
+    open_folder = Unicode(
+        "/var/lib/backendai-sessions",
+        help="""Where sessions keep their files when the agent is root and there is no
+        isolation. Everybody must be able to go there; each session's own folder is
+        closed to the others.""",
     ).tag(config=True)
     limits = Enum(
         ["auto", "cgroup v1", "cgroup v2", "systemd-user", "watchdog"],
@@ -187,7 +194,7 @@ class ProcessRuntime(Configurable):
             slirp=self.slirp4netns,
             uid=self.first_uid + self.uid_count - 1,
             cgroup_prefix=self.cgroup_prefix,
-            root_without_isolation=self.root_without_isolation,
+            open_folder=Path(self.open_folder).absolute(),
         )
 
     def _tended(self) -> Tended:
@@ -262,9 +269,8 @@ class ProcessRuntime(Configurable):
 
     def run_inside(self, container_id: str) -> str:
         """Tell where a container finds its run folder, in its own eyes."""
-        if self._here.tier.isolated:
-            return "/run/backendai"
-        return str(self._memory(container_id).container.run)
+        memory = self._memory(container_id)
+        return own_run(memory, isolated=self._here.tier.isolated)
 
     # -- starting ----------------------------------------------------------------
 
@@ -323,7 +329,7 @@ class ProcessRuntime(Configurable):
         if memory.read_record() is not None:  # an earlier start came only half way
             end_all(memory, spec.id, self._limits, patience=_END_SECONDS)
         uid = None
-        if self._here.tier.privileged:
+        if self._here.own_users:
             used = [r.uid for _, r in containers if r.uid is not None]
             uid = self._users.give(spec.id, used)
         record = prepare(memory, spec, choice, uid=uid)
@@ -349,16 +355,21 @@ class ProcessRuntime(Configurable):
         visible: list[str],
     ) -> list[str]:
         here, environment = self._here, self._environment(spec.image)
-        argv = [word.replace("{python}", environment.python) for word in self.command]
-        environ = base_environ(environment.prefix, shell=find_shell())
-        environ |= own_variables(memory, isolated=here.tier.isolated)
+        isolated = here.tier.isolated
+        home = own_home(memory, isolated=isolated)
+        argv = [word.replace("{python}", own_python(home)) for word in self.command]
+        environ = base_environ(environment.prefix, home=home, shell=find_shell())
+        environ |= driver_variables(patch)
         bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)
         inner = self._limits.inner(bounds)
         if here.tier.template is None:
+            environ |= {
+                "BACKENDAI_RUN_DIR": own_run(memory, isolated=isolated),
+                MARK: spec.id,
+            }
             words = [f"{name}={value}" for name, value in environ.items()]
-            marked = f"BACKENDAI_CONTAINER={spec.id}"
-            clean = ["/usr/bin/env", "--ignore-environment", *words, marked]
-            return [*clean, *inner, *announce(argv)]
+            clean = ["/usr/bin/env", "--ignore-environment", *words]
+            return [*leave_root(record.uid), *clean, *inner, *announce(argv)]
         sandbox = replace(
             here.tier.template,
             uid=record.uid,
@@ -367,7 +378,7 @@ class ProcessRuntime(Configurable):
             etc=memory.etc,
             share_network=here.network == "host",
             read_only=(*environment.paths, *visible),
-            devices=patch.devices,
+            devices=chosen_nodes(patch),
             mounts=patch.mounts,
             tmp_bytes=min(self.tmp_bytes, spec.memory or self.tmp_bytes),
             shm_bytes=spec.shmem,

@@ -41,9 +41,20 @@ try:
     found = not module or importlib.util.find_spec(module) is not None
 except ImportError:
     found = False
+system = sys.prefix == sys.base_prefix
+if not system:
+    with open(os.path.join(sys.prefix, "pyvenv.cfg"), encoding="utf-8") as file:
+        settings = [line.replace(" ", "").strip().lower() for line in file]
+    system = "include-system-site-packages=true" in settings
 print(json.dumps({
     "prefix": sys.prefix, "found": found,
     "paths": sorted({sys.prefix, sys.base_prefix, *own, *seen}),
+    "base_python": getattr(sys, "_base_executable", "") or sys.executable,
+    "version": "%d.%d" % sys.version_info[:2],
+    "packages": [path for path in site.getsitepackages()
+        if path.startswith(sys.prefix + os.sep) and os.path.isdir(path)
+        ] if sys.prefix != sys.base_prefix else [],
+    "system_packages": system,
 }))
 """
 
@@ -56,12 +67,21 @@ class EnvironmentUnusableError(Exception):
 
 @dataclass(frozen=True)
 class Environment:
-    """A prepared environment and the paths that make it work."""
+    """A prepared environment and the paths that make it work.
+
+    ``base_python`` is the interpreter it was made from, ``version`` as "3.11".
+    ``packages`` are a virtual environment's own folders of packages, and
+    ``system_packages`` tells whether it shows those of its base as well.
+    """
 
     name: str
     prefix: str
     python: str
     paths: tuple[str, ...]
+    base_python: str
+    version: str
+    packages: tuple[str, ...] = ()
+    system_packages: bool = False
 
 
 def ask_environment(name: str, prefix: str, *, module: str) -> Environment:
@@ -89,7 +109,16 @@ def ask_environment(name: str, prefix: str, *, module: str) -> Environment:
             f"environment {name}: {prefix} has no {module};"
             f" install it there with: {python} -m pip install 'backendai-hub[lab]'"
         )
-    return Environment(name, prefix, str(python), _reduce(answer["paths"]))
+    return Environment(
+        name,
+        prefix,
+        str(python),
+        _reduce(answer["paths"]),
+        base_python=answer["base_python"],
+        version=answer["version"],
+        packages=tuple(answer["packages"]),
+        system_packages=answer["system_packages"],
+    )
 
 
 def _reduce(paths: Iterable[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from backendai_agent.runtimes.base import RuntimeFailure
 from backendai_agent.runtimes.process_environment import (
@@ -18,6 +19,11 @@ from backendai_agent.runtimes.process_environment import (
 from backendai_agent.runtimes.process_limits import Limits, LimitsFailure
 from backendai_agent.runtimes.process_limits_probe import choose_limits
 from backendai_agent.runtimes.process_network import NAMESERVER, why_no_slirp
+from backendai_agent.runtimes.process_plain import (
+    find_closed,
+    place_containers,
+    try_plainly,
+)
 from backendai_agent.runtimes.process_tiers import (
     NAMESPACES,
     NONE,
@@ -26,6 +32,22 @@ from backendai_agent.runtimes.process_tiers import (
     try_sandbox,
 )
 from backendai_hub.core.agents import Isolation
+
+_NEEDS: Final = (
+    "import encodings, importlib.util, ssl, sys\n"
+    "for name in sys.argv[1:]:\n"
+    "    if importlib.util.find_spec(name) is None:\n"
+    "        sys.exit(f'it finds no {name}')\n"
+)
+_LOUD: Final = (
+    "NO ISOLATION: sessions can read and change everything the agent's user can;"
+    " this node serves one user only"
+)
+_LOUD_AS_ROOT: Final = (
+    "NO ISOLATION: sessions are plain processes of this machine. They are not root,"
+    " but users without rights of their own; they can read what every user here can,"
+    " see all processes and reach its network. This node serves one user only"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +64,7 @@ class NodeWishes:
     slirp: str
     uid: int
     cgroup_prefix: str
-    root_without_isolation: bool
+    open_folder: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +80,17 @@ class Node:
     unusable: Mapping[str, str]
     isolation: Isolation
 
+    @property
+    def own_users(self) -> bool:
+        """Tell whether every session is a host user of its own."""
+        return self.tier.privileged or (not self.tier.isolated and os.geteuid() == 0)
+
 
 def look_at_node(wishes: NodeWishes) -> Node:
     """Try everything out; raises RuntimeFailure if no session could be served."""
     tier = _choose_tier(wishes)
+    if not tier.isolated and os.geteuid() == 0:
+        place_containers(wishes.folder, wishes.open_folder)
     limits, weaker = _choose_limits(wishes)
     network, slirp, why_network = _choose_network(wishes, tier)
     environments, unusable = _choose_environments(wishes, tier)
@@ -100,16 +129,7 @@ def _choose_tier(wishes: NodeWishes) -> Tier:
     why = "; ".join(tier.notes)
     if wishes.isolation == NAMESPACES:
         raise RuntimeFailure(f"sessions cannot be shut off from one another: {why}")
-    if os.geteuid() == 0 and not wishes.root_without_isolation:
-        raise RuntimeFailure(
-            f"without isolation ({why}) sessions would be root on this node: run the"
-            " agent as a plain user, let it make namespaces, or set"
-            " ProcessRuntime.root_without_isolation"
-        )
-    loud = (
-        "NO ISOLATION: sessions can read and change everything the agent's user can;"
-        " this node serves one user only"
-    )
+    loud = _LOUD_AS_ROOT if os.geteuid() == 0 else _LOUD
     return replace(tier, notes=(loud, *tier.notes))
 
 
@@ -164,7 +184,7 @@ def _choose_environments(
     for name, prefix in wishes.environments.items():
         try:
             environment = ask_environment(name, prefix, module=wishes.module)
-            _try_environment(environment, wishes.folder, tier)
+            _try_environment(environment, wishes, tier)
         except EnvironmentUnusableError as error:
             unusable[name] = str(error)
         else:
@@ -172,14 +192,37 @@ def _choose_environments(
     return usable, unusable
 
 
-def _try_environment(environment: Environment, folder: Path, tier: Tier) -> None:
+def _try_environment(environment: Environment, wishes: NodeWishes, tier: Tier) -> None:
     if tier.template is None:
+        _try_without_sandbox(environment, wishes)
         return
     template = replace(tier.template, read_only=environment.paths)
     program = [environment.python, "-I", "-c", "import encodings, ssl"]
-    failure = try_sandbox(template, folder, tier.seccomp, program).failure
+    failure = try_sandbox(template, wishes.folder, tier.seccomp, program).failure
     if failure:
         raise EnvironmentUnusableError(
             f"environment {environment.name}: {environment.python} does not run in a"
             f" sandbox: {failure}"
         )
+
+
+def _try_without_sandbox(environment: Environment, wishes: NodeWishes) -> None:
+    """See whether a session's user, who is not root, can run the environment."""
+    if os.geteuid() != 0:
+        return
+    program = [environment.python, "-I", "-c", _NEEDS, *filter(None, [wishes.module])]
+    failure = try_plainly(program, wishes.uid)
+    if not failure:
+        return
+    closed = find_closed([environment.python, *environment.paths])
+    if not closed:
+        raise EnvironmentUnusableError(
+            f"environment {environment.name}: {environment.python} does not run as a"
+            f" user that is not root: {failure}"
+        )
+    raise EnvironmentUnusableError(
+        f"environment {environment.name}: {closed} is in the way. Without isolation"
+        " sessions do not run as root, and no other user can read"
+        f" {environment.prefix} and the Python it was made from: install"
+        " bubblewrap, or put both where everybody can read them, as in /opt"
+    )

@@ -10,21 +10,36 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from backendai_agent.folders import ContainerFolder
+from backendai_agent.folders import INSIDE, ContainerFolder
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_agent.runtimes.process_environment import Environment
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
+from backendai_agent.runtimes.process_packages import make_room
+from backendai_agent.runtimes.process_plain import open_way
 from backendai_agent.runtimes.process_sandbox import HOME
-from backendai_agent.runtimes.process_tiers import write_etc
+from backendai_agent.runtimes.process_tiers import NONE, write_etc
 from backendai_hub.api.agents import ContainerSpec
 from backendai_hub.core.ids import is_id
+
+DRIVER: Final = "/usr/local/nvidia/lib64"
+"""Where nodes of Kubernetes keep the libraries of NVIDIA's driver."""
+DRIVER_FOLDERS: Final = (
+    "/sys/bus",
+    "/sys/class",
+    "/sys/dev",
+    "/sys/devices",
+    "/sys/module",
+)
+"""What CUDA reads to find its devices; without it, it does not start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +123,7 @@ def prepare(
         network=choice.network,
     )
     memory.write_record(record)
+    make_room(memory.container.work, choice.environment, uid=uid)
     hand_over(memory, record)
     memory.etc.mkdir(mode=0o755, exist_ok=True)
     write_etc(memory.etc, uid, nameservers=choice.nameservers)
@@ -126,6 +142,8 @@ def hand_over(memory: ProcessMemory, record: StartRecord) -> None:
         return
     for path in (memory.container.work, memory.container.run):
         os.chown(path, record.uid, record.uid, follow_symlinks=False)
+    if record.tier == NONE:
+        open_way(memory.container.path, record.uid)
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     folder = os.open(memory.container.run, flags)
     try:
@@ -139,25 +157,50 @@ def hand_over(memory: ProcessMemory, record: StartRecord) -> None:
 
 def check_patch(patch: ContainerPatch, visible: Iterable[str]) -> list[str]:
     """Check what accelerators and the operator add; returns the visible paths."""
-    for device in patch.devices:
+    for device in chosen_nodes(patch):
         if not device.startswith("/dev/") or not Path(device).exists():
             raise RuntimeFailure(f"device {device} is not on this node")
+    for node in patch.nodes:
+        _check_can_be_opened(Path(node))
     for source, target, _ in patch.mounts:
         if not Path(source).exists():
             raise RuntimeFailure(f"{source} is not on this node")
         if ".." in Path(target).parts or not target.startswith("/"):
             raise RuntimeFailure(f"{target} is no place inside a session")
-    return [path for path in visible if Path(path).exists()]
+    wanted = [*visible, *(DRIVER_FOLDERS if patch.nodes else ())]
+    return [path for path in wanted if Path(path).exists()]
 
 
-def own_variables(memory: ProcessMemory, *, isolated: bool) -> dict[str, str]:
-    """Return the variables that differ where there is no sandbox."""
-    if isolated:
-        return {"HOME": HOME}
-    return {
-        "HOME": str(memory.container.work),
-        "BACKENDAI_RUN_DIR": str(memory.container.run),
-    }
+def chosen_nodes(patch: ContainerPatch) -> tuple[str, ...]:
+    """Return the device nodes to bind; CDI names count if nothing stands for them."""
+    named = patch.devices
+    if patch.nodes:
+        named = tuple(name for name in named if name.startswith("/dev/"))
+    return (*named, *patch.nodes)
+
+
+def _check_can_be_opened(node: Path) -> None:
+    mode = stat.S_IMODE(node.stat().st_mode)
+    if os.geteuid() == 0 and mode & 0o006 != 0o006:
+        raise RuntimeFailure(
+            f"device {node} is closed to sessions, which are not root (mode"
+            f" {mode:04o}); the driver's usual mode is 0666"
+        )
+
+
+def driver_variables(patch: ContainerPatch) -> dict[str, str]:
+    """Return what programs need to find a driver that the linker does not know."""
+    return {"LD_LIBRARY_PATH": DRIVER} if patch.nodes and Path(DRIVER).is_dir() else {}
+
+
+def own_home(memory: ProcessMemory, *, isolated: bool) -> str:
+    """Return the session's home, in its own eyes."""
+    return HOME if isolated else str(memory.container.work.resolve())
+
+
+def own_run(memory: ProcessMemory, *, isolated: bool) -> str:
+    """Return the session's ``run`` folder, in its own eyes."""
+    return INSIDE if isolated else str(memory.container.run.resolve())
 
 
 def clear(memory: ProcessMemory) -> None:

@@ -146,7 +146,7 @@ def build_command(
         "--args",
         str(OPTIONS_FD),
         "--",
-        *_leave_root(sandbox.uid),
+        *leave_root(sandbox.uid),
         *inner,
         *announce(argv),
     )
@@ -245,7 +245,8 @@ def _process(sandbox: Sandbox) -> Iterator[str]:
     yield from ("--info-fd", str(INFO_FD))
 
 
-def _leave_root(uid: int | None) -> list[str]:
+def leave_root(uid: int | None) -> list[str]:
+    """Return the words that turn root into *uid* for good; none without one."""
     if uid is None:
         return []
     return [
@@ -289,11 +290,19 @@ def synthesise_etc(
 
 
 def base_environ(prefix: str, *, home: str = HOME, shell: str) -> dict[str, str]:
-    """Return what a session's programs expect to find; secrets come by file."""
-    folders = [f"{prefix}/bin", f"{home}/.local/bin"]
+    """Return what a session's programs expect to find; secrets come by file.
+
+    Python is the session's own (see ``process_packages``), so Jupyter is told where
+    the environment keeps what is no Python package.
+    """
+    folders = [f"{home}/.local/bin", f"{prefix}/bin"]
     folders += ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
     return {
         "PATH": ":".join(dict.fromkeys(folders)),
+        "VIRTUAL_ENV": f"{home}/.local",
+        "JUPYTER_PATH": f"{prefix}/share/jupyter",
+        "JUPYTER_CONFIG_PATH": f"{prefix}/etc/jupyter",
+        "JUPYTERLAB_DIR": f"{prefix}/share/jupyter/lab",
         "HOME": home,
         "USER": USER,
         "LOGNAME": USER,

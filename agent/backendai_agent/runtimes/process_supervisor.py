@@ -31,6 +31,7 @@ from backendai_agent.runtimes.process_sandbox import (
     SECCOMP_FD,
     STARTED_FD,
 )
+from backendai_agent.runtimes.process_tiers import NONE
 
 MARK: Final = "BACKENDAI_CONTAINER"
 _LOCK_FD: Final = 3
@@ -230,10 +231,16 @@ def end_all(
     is nothing left. Raises :class:`StillRunningError` after *patience* seconds.
     """
     until = time.monotonic() + patience
+    record = memory.read_record()
+    # In a sandbox all ends with the first process. Elsewhere a process could hide
+    # from its parents and its marks, but not from its user.
+    uid = record.uid if record and record.tier == NONE else None
     while True:
         supervisor, init = memory.supervisor(), memory.sandbox_init()
         limits.kill(name)
         marked = list(find_marked(name))
+        if uid is not None:
+            marked += find_of_user(uid)
         for pid in (supervisor, init.pid if init else None, *marked):
             if pid is not None:
                 _signal(pid, signal.SIGKILL)
@@ -259,6 +266,20 @@ def find_marked(name: str) -> Iterator[int]:
         except OSError:  # gone, or not ours to look at
             continue
         if mark in environ.split(b"\0") and start_time(int(entry.name)):
+            yield int(entry.name)
+
+
+def find_of_user(uid: int) -> Iterator[int]:
+    """Yield the processes of host user *uid*, which no two containers share."""
+    wanted = f"Uid:\t{uid}\t".encode()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            status = Path(entry.path, "status").read_bytes()
+        except OSError:  # it is gone
+            continue
+        if wanted in status and b"State:\tZ" not in status:
             yield int(entry.name)
 
 

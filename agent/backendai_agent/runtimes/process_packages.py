@@ -1,0 +1,73 @@
+"""Room for a session's own packages, on top of its environment.
+
+The environment is the operator's and read-only. ``~/.local`` is made a virtual
+environment of the session's own, above it: what ``pip install`` puts there is found
+first, by new interpreters and kernels alike, and lost with the session. All in it is
+said relative to itself or to the environment, so it does not matter where the session
+sees its home.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from backendai_agent.runtimes.process_environment import Environment
+
+FOLDER: Final = ".local"
+_PIP: Final = '#!/bin/sh\nexec "${0%/*}/python" -m pip "$@"\n'
+"""The environment's own ``pip`` would install into the environment."""
+
+
+def own_python(home: str) -> str:
+    """Return the interpreter of the session whose home is *home*."""
+    return f"{home}/{FOLDER}/bin/python"
+
+
+def make_room(work: Path, environment: Environment, *, uid: int | None) -> None:
+    """Make the session's own environment in *work*, unless something is there.
+
+    Nothing of the session may run meanwhile. All of it then belongs to *uid*.
+    """
+    top = work / FOLDER
+    if os.path.lexists(top):
+        return
+    python = f"python{environment.version}"
+    packages = top / "lib" / python / "site-packages"
+    programs = top / "bin"
+    for folder in (top, top / "lib", packages.parent, packages, programs):
+        folder.mkdir(mode=0o755)
+    for name in ("python", "python3", python):
+        programs.joinpath(name).symlink_to(environment.base_python)
+    for name in ("pip", "pip3"):
+        path = programs / name
+        path.write_text(_PIP, encoding="utf-8")
+        path.chmod(0o755)
+    (top / "pyvenv.cfg").write_text(_settings(environment), encoding="utf-8")
+    below = "".join(
+        f"import site; site.addsitedir({p!r})\n" for p in _below(environment)
+    )
+    (packages / "_environment.pth").write_text(below, encoding="utf-8")
+    if uid is not None:
+        _give(top, uid)
+
+
+def _settings(environment: Environment) -> str:
+    home = str(Path(environment.base_python).parent)
+    system = "true" if environment.system_packages else "false"
+    return (
+        f"home = {home}\ninclude-system-site-packages = {system}\n"
+        f"version = {environment.version}\n"
+    )
+
+
+def _below(environment: Environment) -> Iterator[str]:
+    yield from dict.fromkeys(os.path.realpath(p) for p in environment.packages)
+
+
+def _give(top: Path, uid: int) -> None:
+    for folder, folders, files in os.walk(top):
+        for name in ("", *folders, *files):
+            os.chown(Path(folder) / name, uid, uid, follow_symlinks=False)
