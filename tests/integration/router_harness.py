@@ -8,8 +8,10 @@ import datetime
 import hashlib
 import os
 import random
+import shutil
 import socket
 import ssl
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -399,3 +401,27 @@ async def raw_exchange(port: int, request: bytes, *, read: int = 65536) -> bytes
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
+
+
+CHP_VERSION = "5.3.0"
+
+
+def find_npm_proxy() -> str:
+    """Return npm's proxy; install it into a cache of the tests' if it is missing."""
+    found = shutil.which("configurable-http-proxy")
+    if found:
+        return found
+    folder = Path.home() / ".cache" / "backendai-tests" / "chp"
+    command = folder / "node_modules" / ".bin" / "configurable-http-proxy"
+    if not command.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        package = f"configurable-http-proxy@{CHP_VERSION}"
+        made = subprocess.run(
+            ["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, package],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert made.returncode == 0, f"npm could not install {package}: {made.stderr}"
+    return str(command)

@@ -10,9 +10,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -26,6 +23,7 @@ from router_harness import (
     Notebook,
     Ports,
     RoutesService,
+    find_npm_proxy,
     routing,
     serving,
     until_open,
@@ -35,7 +33,6 @@ from backendai_hub.api.agents import Route
 
 AGENT = "5b0e9ac1-52c8-4be5-9d0f-1f2f4d1c0c11"
 PREFIX = "/user/ann/lab-1"
-CHP_VERSION = "5.3.0"
 
 
 class Site:
@@ -54,35 +51,10 @@ class Site:
         return self.client.request(method, f"{self.ports.api_url}{path}", **kwargs)
 
 
-def chp_command() -> str:
-    """Return npm's proxy; install it into a cache of the tests' if it is missing."""
-    found = shutil.which("configurable-http-proxy")
-    if found:
-        return found
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("neither configurable-http-proxy nor npm is here")
-    folder = Path.home() / ".cache" / "backendai-tests" / "chp"
-    command = folder / "node_modules" / ".bin" / "configurable-http-proxy"
-    if not command.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        package = f"configurable-http-proxy@{CHP_VERSION}"
-        made = subprocess.run(
-            [npm, "install", "--no-audit", "--no-fund", "--prefix", folder, package],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-        if made.returncode:
-            pytest.skip(f"npm could not install {package}: {made.stderr[-300:]}")
-    return str(command)
-
-
 @contextlib.asynccontextmanager
 async def npm_proxy(ports: Ports):
     process = await asyncio.create_subprocess_exec(
-        chp_command(),
+        find_npm_proxy(),
         *ports.arguments(),
         *("--log-level", "error"),
         env={**os.environ, "CONFIGPROXY_AUTH_TOKEN": TOKEN},
