@@ -224,18 +224,21 @@ class BackendAIAgent(Application):
         if self.runtime != "auto":
             runtime = self._make_runtime(self.runtime)
             return runtime, await runtime.open()
+        refused = []
         for name in ("docker", "process"):
             try:
                 runtime = self._make_runtime(name)
                 isolation = await runtime.open()
             except (RuntimeFailure, ImportError) as error:
                 self.log.info("runtime %s is not for this node: %s", name, error)
+                refused.append(f"{name}: {error}")
                 continue
             if name == "process" or self.docker_image in await runtime.images():
                 return runtime, isolation
             self.log.info("docker has no image %s", self.docker_image)
+            refused.append(f"docker: it has no image {self.docker_image}")
             await runtime.close()
-        raise RuntimeFailure("neither docker nor process can run sessions here")
+        raise RuntimeFailure(f"nothing can run sessions here: {'; '.join(refused)}")
 
     async def run(self) -> None:
         """Work until SIGTERM or SIGINT. Sessions are not stopped."""
