@@ -16,6 +16,7 @@ from process_harness import PREAMBLE, SLEEP, Node, make_spec, open_node, until
 
 from backendai_agent.folders import ContainerFolder
 from backendai_agent.runtimes.base import ContainerPatch
+from backendai_agent.runtimes.process_plain import find_closed
 
 MAIN = "import os; exec(open(os.path.expanduser('~/main.py')).read())"
 
@@ -101,6 +102,9 @@ def readable_environment(place: Path) -> Path:
     if not packages.is_dir():
         pytest.skip(f"/usr/bin/python3 is not {version}")
     ours = [path for path in sys.path if path.endswith("site-packages")]
+    closed = find_closed(ours)
+    if closed:
+        pytest.skip(f"a user that is not root cannot read our packages: {closed}")
     (packages / "ours.pth").write_text(
         "".join(f"import site; site.addsitedir({path!r})\n" for path in ours)
     )
