@@ -42,7 +42,7 @@ from backendai_agent.link import (
     next_pause,
 )
 from backendai_agent.logs import Log
-from backendai_agent.relay import Relays
+from backendai_agent.relay import CONNECTIONS, Relays
 from backendai_agent.runtimes.base import Runtime
 from backendai_agent.server import DataPlane
 from backendai_hub.api.agents import (
@@ -74,6 +74,7 @@ class AgentSettings:
     listen: Address = LOOPBACK
     advertise: Address | None = None
     starts: int = 4
+    relay_connections: int = CONNECTIONS
     timing: Timing = field(default_factory=Timing)
     link: LinkTiming = field(default_factory=LinkTiming)
 
@@ -94,7 +95,9 @@ class Agent:
         self._log = log
         self._identity = Identity(settings.data_dir)
         self._inventory = Inventory(accelerators, log=log)
-        self._relays = Relays(settings.platform_url, log=log)
+        self._relays = Relays(
+            settings.platform_url, log=log, connections=settings.relay_connections
+        )
         self._apps = Apps(runtime)
         base = URL(settings.platform_url).path
         node = Node(

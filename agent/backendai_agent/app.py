@@ -6,6 +6,7 @@ import asyncio
 import importlib.metadata
 import logging
 import os
+import resource
 import signal
 import socket
 from difflib import get_close_matches
@@ -28,6 +29,7 @@ from backendai_agent.plugins import (
     load_accelerator,
     load_runtime,
 )
+from backendai_agent.relay import CONNECTIONS
 from backendai_agent.runtimes.base import Runtime, RuntimeFailure
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
 from backendai_hub.core.agents import Isolation
@@ -93,6 +95,11 @@ class BackendAIAgent(Application):
     )
     start_concurrency = Int(
         4, min=1, help="How many containers are started at the same time."
+    ).tag(config=True)
+    relay_connections = Int(
+        CONNECTIONS,
+        min=1,
+        help="How many connections to the platform each session may have open.",
     ).tag(config=True)
     ready_seconds = Float(
         110.0, min=1, help="How long JupyterLab may take to answer first."
@@ -208,6 +215,7 @@ class BackendAIAgent(Application):
             listen=parse_address(self.listen),
             advertise=advertise,
             starts=self.start_concurrency,
+            relay_connections=self.relay_connections,
             timing=Timing(ready=self.ready_seconds, resync=self.resync_seconds),
         )
 
@@ -267,11 +275,23 @@ class BackendAIAgent(Application):
         lock = self.lock_file or str(Path(self.data_dir) / "agent.lock")
         try:
             hold_lock(Path(lock))
+            allow_descriptors()
             asyncio.run(self.run())
         except AlreadyRunningError as error:
             raise SystemExit(str(error)) from None
         except (*REFUSALS, ExceptionGroup) as error:
             raise SystemExit(explain(error)) from None
+
+
+DESCRIPTORS = 1 << 16
+
+
+def allow_descriptors() -> None:
+    """Raise our own limit: every connection passed on takes two descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 REFUSALS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 from aiohttp import web
@@ -30,16 +30,59 @@ LONGEST_HEADER: Final = 64 * 1024
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-def make_server(handler: Handler) -> web.Server:
+class Connection(web.RequestHandler):
+    """One connection to us.
+
+    What is not HTTP is refused without ceremony: it puts no traceback, and nothing
+    that was sent, into the log.
+    """
+
+    gone: Callable[[], None] | None = None
+    """Called once when the connection has ended."""
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Clean up, and tell whoever counts connections."""
+        super().connection_lost(exc)
+        gone, self.gone = self.gone, None
+        if gone is not None:
+            gone()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what could not be handled."""
+        if status != 400 or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        self.logger.debug("a request could not be read: %s", type(exc).__name__)
+        response = web.Response(status=400, text="This is not a valid HTTP request.\n")
+        response.force_close()
+        return response
+
+
+class Server(web.Server):
+    """Makes a :class:`Connection` of every connection."""
+
+    def __call__(self) -> Connection:
+        """Make the protocol of a new connection."""
+        return Connection(self, loop=self._loop, **self._kwargs)
+
+
+def make_server(handler: Handler, **options: Any) -> Server:
     """Make a server whose *handler* passes requests on."""
-    return web.Server(
+    return Server(
         handler,
         access_log=None,
         # Without it a reader that goes away would be noticed at the next write,
         # which on a quiet event stream never comes.
         handler_cancellation=True,
+        lingering_time=2.0,
         max_line_size=LONGEST_HEADER,
         max_field_size=LONGEST_HEADER,
+        **options,
     )
 
 

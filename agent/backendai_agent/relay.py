@@ -11,13 +11,16 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
 import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from backendai_agent.door import Door
 from backendai_agent.folders import ContainerFolder
 from backendai_agent.forwarding import (
     end_to_end,
@@ -27,6 +30,15 @@ from backendai_agent.forwarding import (
     pass_on,
 )
 from backendai_agent.logs import Log
+
+CONNECTIONS: Final = 64
+"""How many connections a container may have open to its relay."""
+
+PATIENCE_SECONDS: Final = 30.0
+"""How long a relay waits for a request, or for more of one. An answer may take
+any time: event streams are quiet for long."""
+
+COMPLAINT_SECONDS: Final = 60.0
 
 _DROPPED = frozenset(
     {
@@ -68,38 +80,52 @@ def is_allowed(raw_path: str, base: str) -> bool:
 class Relays:
     """The relay sockets of this node's containers."""
 
-    def __init__(self, platform_url: str, *, log: Log) -> None:
+    def __init__(
+        self,
+        platform_url: str,
+        *,
+        log: Log,
+        connections: int = CONNECTIONS,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
         url = URL(platform_url)
         self._origin = str(url.origin())
         self._base = url.path if url.path.endswith("/") else f"{url.path}/"
         self._log = log
-        self._runners: dict[str, web.ServerRunner] = {}
+        self._connections = connections
+        self._patience = patience
+        self._complained = float("-inf")
+        self._doors: dict[str, Door] = {}
         self._opening = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self, container_id: str, folder: ContainerFolder) -> None:
         """Serve the relay of *container_id*; open already is success."""
         async with self._opening:
-            if container_id in self._runners:
-                return
-            runner = web.ServerRunner(make_server(self._relay), shutdown_timeout=1.0)
-            await runner.setup()
-            try:
-                await web.SockSite(runner, _bind(folder.hub_socket)).start()
-            except BaseException:
-                await runner.cleanup()
-                raise
-            self._runners[container_id] = runner
+            if container_id not in self._doors:
+                self._doors[container_id] = Door(
+                    _bind(folder.hub_socket),
+                    make_server(self._relay, keepalive_timeout=self._patience),
+                    limit=self._connections,
+                    complain=self._complain,
+                )
+
+    def _complain(self, error: OSError) -> None:
+        """Log that connections cannot be taken: once for all that waits."""
+        now = asyncio.get_running_loop().time()
+        if now - self._complained >= COMPLAINT_SECONDS:
+            self._complained = now
+            self._log.error("sessions have to wait for the platform: %s", error)
 
     async def drop(self, container_id: str) -> None:
         """Stop serving the relay of *container_id*."""
-        runner = self._runners.pop(container_id, None)
-        if runner is not None:
-            await runner.cleanup()
+        door = self._doors.pop(container_id, None)
+        if door is not None:
+            await door.close()
 
     async def close(self) -> None:
         """Stop serving every relay."""
-        for container_id in list(self._runners):
+        for container_id in list(self._doors):
             await self.drop(container_id)
         if self._session is not None:
             await self._session.close()
@@ -109,6 +135,10 @@ class Relays:
         if self._session is None:
             self._session = open_client(aiohttp.TCPConnector(limit=0))
         return self._session
+
+    def _pass_body(self, request: web.BaseRequest) -> AsyncIterator[bytes] | None:
+        body = pass_body(request)
+        return None if body is None else _hurry(body, self._patience)
 
     async def _relay(self, request: web.BaseRequest) -> web.StreamResponse:
         raw_path = request.raw_path
@@ -121,7 +151,7 @@ class Relays:
                 request.method,
                 URL(self._origin + raw_path, encoded=True),
                 headers=end_to_end(request.headers, drop=_DROPPED),
-                data=pass_body(request),
+                data=self._pass_body(request),
                 allow_redirects=False,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -130,6 +160,17 @@ class Relays:
                 {"detail": "the platform does not answer at the moment"}, status=502
             )
         return await pass_on(request, answer)
+
+
+async def _hurry(body: AsyncIterator[bytes], patience: float) -> AsyncIterator[bytes]:
+    """Yield *body*; raises TimeoutError if nothing of it comes for *patience*."""
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                chunk = await anext(body)
+        except StopAsyncIteration:
+            return
+        yield chunk
 
 
 def _bind(path: Path) -> socket.socket:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
+import socket
 import stat
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -171,3 +174,101 @@ async def test_opening_twice_and_dropping_twice_is_fine(relays, folder):
     await relays.drop(CONTAINER)
     with pytest.raises(OSError, match=r"refused|No such file"):
         await asyncio.open_unix_connection("hub.sock")
+
+
+# -- what one session cannot do to the others ---------------------------------------
+
+
+@pytest.fixture
+async def narrow(platform):
+    """Relays with little room and little patience."""
+    port = platform.runner.addresses[0][1]
+    url = f"http://127.0.0.1:{port}/base/"
+    relays = Relays(url, log=LOG, connections=2, patience=0.3)
+    yield relays
+    await relays.close()
+
+
+async def ask_plainly():
+    reader, writer = await asyncio.open_unix_connection("hub.sock")
+    writer.write(b"GET /base/hub/api/user HTTP/1.1\r\nHost: x\r\n\r\n")
+    return reader, writer
+
+
+async def let_go(writer):
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_more_connections_than_allowed_wait_until_there_is_room(narrow, folder):
+    await narrow.open(CONTAINER, folder)
+    streams = [await asyncio.open_unix_connection("hub.sock") for _ in range(2)]
+    for _, writer in streams:
+        writer.write(
+            b"GET /base/services/backendai/api/events HTTP/1.1\r\nHost: x\r\n\r\n"
+        )
+    for reader, _ in streams:
+        await reader.readuntil(b"id: 1")
+    reader, writer = await ask_plainly()
+    with pytest.raises(TimeoutError):  # quiet streams stay, and count
+        await asyncio.wait_for(reader.read(1), 1.0)
+    await let_go(streams[0][1])
+    assert b" 200 " in await asyncio.wait_for(reader.readline(), 10)
+    await let_go(streams[1][1])
+    await let_go(writer)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /base/hub/api/user HT",
+        b"POST /base/hub/api/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+    ],
+)
+async def test_whoever_does_not_finish_a_request_is_let_go(narrow, folder, sent):
+    await narrow.open(CONTAINER, folder)
+    reader, writer = await asyncio.open_unix_connection("hub.sock")
+    writer.write(sent)
+    await asyncio.wait_for(reader.read(), 10)
+    await let_go(writer)
+
+
+async def test_what_is_not_http_leaves_nothing_in_the_log(relays, folder, caplog):
+    await relays.open(CONTAINER, folder)
+    with caplog.at_level(logging.INFO):
+        reader, writer = await asyncio.open_unix_connection("hub.sock")
+        writer.write(b"canary-4711 \x01\r\n\r\n")
+        answer = await asyncio.wait_for(reader.read(), 10)
+        await let_go(writer)
+    assert b" 400 " in answer
+    assert b"canary" not in answer
+    assert caplog.records == []
+
+
+async def test_a_lack_of_descriptors_is_logged_once_and_passes(relays, folder, caplog):
+    await relays.open(CONTAINER, folder)
+    callers = [await ask_plainly() for _ in range(20)]
+    for reader, _ in callers:
+        assert b" 200 " in await reader.readline()
+    waiting = [socket.socket(socket.AF_UNIX) for _ in range(20)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use - 5, hard))
+    try:
+        for caller in waiting:
+            caller.connect("hub.sock")
+        async with asyncio.timeout(10):
+            while not caplog.records:
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(1.2)  # the next attempt fails too
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for caller in waiting:
+            caller.close()
+    for _, writer in callers:
+        await let_go(writer)
+    [record] = caplog.records
+    assert record.exc_info is None
+    async with session() as client, client.get(USER) as answer:
+        assert answer.status == 200
