@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import logging
 import signal
@@ -111,9 +112,9 @@ class HubService(Application):
     first_admin_file = Unicode(
         help="JSON with the name and argon2 password hash of the first administrator."
     ).tag(config=True)
-    lock_file = Unicode(help="Held while this process lives; optional.").tag(
-        config=True
-    )
+    lock_file = Unicode(
+        help="Held while this process lives, so that one folder has one service."
+    ).tag(config=True)
     superadmins = Set(
         Unicode(), help="Users who may see and end everything, by JupyterHub's name."
     ).tag(config=True)
@@ -155,6 +156,10 @@ class HubService(Application):
     @default("db_url")
     def _default_db_url(self) -> str:
         return f"sqlite+aiosqlite:///{self._folder / 'db' / 'backendai.sqlite'}"
+
+    @default("lock_file")
+    def _default_lock_file(self) -> str:
+        return str(self._folder / "run" / "service.lock")
 
     @default("service_token_file")
     def _default_service_token_file(self) -> str:
@@ -271,9 +276,14 @@ class HubService(Application):
             routes,
             default_handler_class=NoSuchRouteHandler,
             service=service,
-            cookie_secret=service.credentials.router,
+            cookie_secret=self._derive_cookie_secret(),
             log_function=_log_request,
         )
+
+    def _derive_cookie_secret(self) -> str:
+        """Derive the key of the console's cookies, so that no key has two uses."""
+        key = (self._folder / "keys" / "database.key").read_bytes().strip()
+        return hmac.new(key, b"console cookies", "sha256").hexdigest()
 
     def _build_agents_context(self) -> ssl.SSLContext:
         keys = self._folder / "keys"
@@ -380,8 +390,7 @@ class HubService(Application):
 
     def start(self) -> None:
         """Hold the lock and serve."""
-        if self.lock_file:
-            hold_lock(Path(self.lock_file))
+        hold_lock(Path(self.lock_file))
         asyncio.run(self.serve())
 
 

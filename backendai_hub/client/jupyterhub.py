@@ -33,6 +33,7 @@ class HubServer:
     name: str
     ready: bool
     pending: str | None
+    started: str | None = None
 
 
 class JupyterHubClient:
@@ -84,6 +85,7 @@ class JupyterHubClient:
                         name=name,
                         ready=bool(server.get("ready")),
                         pending=server.get("pending"),
+                        started=server.get("started"),
                     )
             following = body["_pagination"]["next"]
             offset = None if following is None else int(following["offset"])

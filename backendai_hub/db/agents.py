@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -150,18 +150,21 @@ async def change_device(tx: Transaction, device_id: str, **values: Any) -> None:
 
 
 async def list_balances(
-    connection: AsyncConnection, kinds: Sequence[ScopeKind]
+    connection: AsyncConnection,
+    kinds: Sequence[ScopeKind],
+    owners: Collection[str] | None = None,
 ) -> dict[tuple[ScopeKind, str], dict[str, Balance]]:
-    """Read the ledger rows of these kinds, by scope and slot."""
-    rows = await connection.execute(
-        select(
-            LedgerRow.kind,
-            LedgerRow.owner_id,
-            LedgerRow.slot,
-            LedgerRow.used,
-            LedgerRow.quota,
-        ).where(LedgerRow.kind.in_([str(k) for k in kinds]))
-    )
+    """Read the ledger rows of these kinds (and owners), by scope and slot."""
+    query = select(
+        LedgerRow.kind,
+        LedgerRow.owner_id,
+        LedgerRow.slot,
+        LedgerRow.used,
+        LedgerRow.quota,
+    ).where(LedgerRow.kind.in_([str(k) for k in kinds]))
+    if owners is not None:
+        query = query.where(LedgerRow.owner_id.in_(owners))
+    rows = await connection.execute(query)
     found: dict[tuple[ScopeKind, str], dict[str, Balance]] = {}
     for kind, owner, slot, used, quota in rows:
         found.setdefault((ScopeKind(kind), owner), {})[slot] = Balance(used, quota)

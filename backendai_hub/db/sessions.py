@@ -169,22 +169,24 @@ async def find_live(
     return None if row is None else _record(row._mapping)
 
 
-async def list_servers(
+async def list_ended_servers(
     connection: AsyncConnection, servers: Sequence[str]
-) -> dict[tuple[str, str], bool]:
-    """Tell for each known (user, server) whether a live session is attached."""
+) -> dict[tuple[str, str], datetime]:
+    """For each (user, server) without a live session, tell when its last one ended."""
+    live = func.max(case((is_live(), 1), else_=0))
     query = (
-        select(
-            UserRow.name,
-            SessionRow.server,
-            func.max(case((is_live(), 1), else_=0)),
-        )
+        select(UserRow.name, SessionRow.server, func.max(SessionRow.ended_at))
         .join(UserRow, UserRow.id == SessionRow.owner_id)
         .where(SessionRow.server.in_(servers))
         .group_by(UserRow.name, SessionRow.server)
+        .having(live == 0)
     )
     rows = await connection.execute(query)
-    return {(user, server): bool(live) for user, server, live in rows}
+    return {
+        (user, server): ended
+        for user, server, ended in rows
+        if server is not None and ended is not None
+    }
 
 
 async def count_live(connection: AsyncConnection, owner_id: str) -> int:

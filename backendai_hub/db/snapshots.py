@@ -92,7 +92,8 @@ async def load_scopes(
     connection: AsyncConnection, records: Sequence[SessionRecord]
 ) -> dict[tuple[ScopeKind, str], QuotaScope]:
     """Read the limits and the use of every scope these sessions count in."""
-    balances = await list_balances(connection, _SCOPES)
+    owners = {owner for record in records for _, owner in record.scopes}
+    balances = await list_balances(connection, _SCOPES, owners)
     names = await _scope_names(connection, records)
     return {
         (kind, owner): QuotaScope(

@@ -62,6 +62,12 @@ async def ensure_defaults(
     return str(domain_id), str(project_id)
 
 
+async def lock_user(tx: Transaction, user_id: str) -> None:
+    """Keep other transactions that lock this user waiting until this one ends."""
+    query = select(UserRow.id).where(UserRow.id == user_id)
+    await tx.execute(query.with_for_update())
+
+
 async def insert_user(
     tx: Transaction, user_id: str, name: str, domain_id: str, project_id: str
 ) -> None:

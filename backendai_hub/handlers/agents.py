@@ -92,7 +92,11 @@ class AgentLinkHandler(FollowHandler):
 
     async def identify(self) -> Principal:
         """Read the node's id from its certificate."""
-        agent_id = _certified(self.request.get_ssl_certificate())
+        try:
+            certificate = self.request.get_ssl_certificate()
+        except AttributeError:  # the node has hung up meanwhile
+            certificate = None
+        agent_id = _certified(certificate)
         if agent_id is None:
             return Principal(caller=Caller.ANONYMOUS)
         return Principal(caller=Caller.AGENT, name=agent_id, id=agent_id)
@@ -150,7 +154,7 @@ class ReportHandler(AgentLinkHandler):
     """What a node sees."""
 
     path = "agent/v1/report"
-    most_body = 16 << 20
+    most_body = 4 << 20
 
     @operation(Action.SERVE_AGENT)
     async def put(self, body: AgentReport) -> ReportAnswer:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import msgspec
 from jupyterhub.services.auth import HubOAuth
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from tornado import web
 
@@ -43,7 +43,7 @@ log = logging.getLogger("backendai_hub.handlers")
 USER_SCOPE = "custom:backendai:user"
 ADMIN_SCOPE = "custom:backendai:admin"
 ACT_FOR = "X-Backendai-Act-For"
-MOST_READ = 16 << 20
+MOST_READ = 4 << 20
 """What is read at all; a connection that sends more is closed."""
 
 Method = Callable[..., Awaitable[Any]]
@@ -232,12 +232,28 @@ class APIHandler(web.RequestHandler):
             # A cookie came by itself; that the page meant it has to be shown.
             try:
                 if self.request.method not in {"GET", "HEAD"}:
+                    self._check_same_origin()
                     auth.check_xsrf_cookie(self)
             except web.HTTPError as error:
                 raise ForbiddenError(
                     "the header X-XSRFToken is missing or wrong; reload the page"
                 ) from error
         return model
+
+    def _check_same_origin(self) -> None:
+        site = self.request.headers.get("Sec-Fetch-Site", "same-origin")
+        if site not in {"same-origin", "none"}:
+            raise ForbiddenError("a page of another site may not do this")
+
+    async def identify_again(self) -> bool:
+        """Ask anew whose credential this is; tell whether it still may do this."""
+        self.__dict__.pop("_cached_hub_user", None)
+        method = getattr(self, (self.request.method or "").lower())
+        try:
+            self.principal = await self.identify()
+        except HubError:
+            return False
+        return can(self.principal, method.operation.action)
 
     def require_user(self) -> User:
         """Return the user who asks; a spawner has to name one."""
@@ -318,6 +334,8 @@ class _PlainError(HubError):
 def _as_hub_error(error: BaseException | None, status: int) -> HubError:
     if isinstance(error, HubError):
         return error
+    if isinstance(error, DataError):
+        return MalformedRequestError("a value cannot be stored as it is written")
     if isinstance(error, (DBAPIError, PoolTimeoutError, ConnectionError)):
         return UnavailableError(
             "the database does not answer at the moment; try again in a few seconds",

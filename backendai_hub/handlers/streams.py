@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 from tornado.iostream import StreamClosedError
 
@@ -11,9 +13,9 @@ from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import sessions as verbs
 
 KEEP_ALIVE_SECONDS = 15.0
-STREAM_MINUTES = 10
-"""A stream ends after this long and the browser resumes it, so that rights taken
-away meanwhile are noticed."""
+IDENTIFY_SECONDS = 25.0
+"""So often the stream asks anew who reads it. With the time JupyterHub's word is kept,
+a token that is taken back reads on for less than a minute."""
 
 
 class EventsHandler(APIHandler):
@@ -35,18 +37,20 @@ class EventsHandler(APIHandler):
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("X-Accel-Buffering", "no")
         signals = self.service.signals
-        idle_rounds = 0
+        clock = asyncio.get_running_loop().time
+        identified = clock()
         try:
             await self._send(f": from {after}\nretry: 1000\n\n")
             while self._open and not self.service.stopping:
                 ticket = signals.ticket("events")
                 after = await self._send_after(after)
-                if await signals.wait("events", ticket, KEEP_ALIVE_SECONDS):
-                    continue
-                idle_rounds += 1
-                if idle_rounds * KEEP_ALIVE_SECONDS > STREAM_MINUTES * 60:
-                    break
-                await self._send(": keep-alive\n\n")
+                news = await signals.wait("events", ticket, KEEP_ALIVE_SECONDS)
+                if clock() - identified > IDENTIFY_SECONDS:
+                    if not await self.identify_again():
+                        break
+                    identified = clock()
+                if not news:
+                    await self._send(": keep-alive\n\n")
         except StreamClosedError:
             return
 

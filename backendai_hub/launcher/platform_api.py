@@ -50,7 +50,7 @@ class PlatformApi:
         found: list[Session] = []
         after = ""
         while True:
-            query = f"api/sessions?status=live&limit={_PAGE}"
+            query = f"api/sessions?status=live&owner=*&limit={_PAGE}"
             answer = await self._ask(
                 "GET", query + (f"&after={after}" if after else "")
             )
@@ -70,20 +70,22 @@ class PlatformApi:
 
         Raises :class:`UnavailableError` when some are still there at the end.
         """
-        sessions = await self.live_sessions()
-        for session in sessions:
-            await self._ask(
-                "POST", f"api/sessions/{session.id}/terminate", {"force": False}
-            )
+        asked: set[str] = set()
         deadline = time.monotonic() + timeout
         while left := await self.live_sessions():
+            # Those in the queue first: room that becomes free must not start them.
+            for session in sorted(left, key=lambda s: s.status != "PENDING"):
+                if session.id not in asked:
+                    path = f"api/sessions/{session.id}/terminate"
+                    await self._ask("POST", path, {"force": False})
+                    asked.add(session.id)
             if time.monotonic() > deadline:
                 names = ", ".join(session.name for session in left[:5])
                 raise UnavailableError(
                     f"{len(left)} sessions have not ended after {timeout:g} s: {names}"
                 )
             await asyncio.sleep(0.2)
-        return len(sessions)
+        return len(asked)
 
     async def _ask(self, method: str, path: str, body: Any = None) -> Answer:
         answer = await ask(method, self.service_url + path, token=self.token, body=body)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -56,14 +56,23 @@ async def list_attached(platform: Platform) -> list[Attached]:
 
 
 async def list_ended_servers(
-    platform: Platform, servers: Collection[tuple[str, str]]
+    platform: Platform, servers: Mapping[tuple[str, str], datetime | None]
 ) -> list[tuple[str, str]]:
-    """Of these (user, server) pairs, list those whose session has ended."""
+    """Of these (user, server) pairs, list those whose session has ended.
+
+    With each goes when JupyterHub started the server: one that is younger than the
+    end of our session is somebody else's under the same name, and is left alone.
+    """
     if not servers:
         return []
+    names = sorted({server for _, server in servers})
     async with platform.database.read() as connection:
-        known = await sessions.list_servers(connection, sorted({s for _, s in servers}))
-    return [pair for pair in servers if known.get(pair) is False]
+        ended = await sessions.list_ended_servers(connection, names)
+    return [
+        pair
+        for pair, started in servers.items()
+        if pair in ended and (started is None or started <= ended[pair])
+    ]
 
 
 async def refuse_attachment(platform: Platform, session_id: str, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from backendai_hub.core.errors import ConflictError
 from backendai_hub.core.quotas import ScopeKind
@@ -114,9 +115,8 @@ async def _explain(platform: Platform, waiting: Mapping[str, str]) -> None:
     news = [r for r in queue if r.id in waiting and r.reason != waiting[r.id]]
     if not news:
         return
-    try:
-        async with platform.database.transaction() as tx:
-            for record in news:
+    async with platform.database.transaction() as tx:
+        for record in news:
+            # One that has just moved on needs no reason any more.
+            with suppress(ConflictError):
                 await explain(tx, record, waiting[record.id])
-    except ConflictError:
-        return  # one of them has just moved on; the next pass explains the rest

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.agents import (
     PROTOCOL_VERSION,
@@ -19,7 +20,7 @@ from backendai_hub.api.agents import (
     ReportAnswer,
 )
 from backendai_hub.core.agents import AgentStatus, Device
-from backendai_hub.core.errors import ConflictError, InvalidRequestError
+from backendai_hub.core.errors import ConflictError, ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import (
@@ -89,6 +90,8 @@ async def _note_agent(
                 f"node {agent.name} is another machine; its identity was copied."
                 " Enrol this machine with a token of its own"
             )
+        if agent.status is AgentStatus.TERMINATED:
+            raise ForbiddenError(f"node {agent.name} was removed; enrol it again")
         fresh = report.sequence > agent.sequence
         if not fresh:
             return False, agent
@@ -127,48 +130,76 @@ async def _note_agent(
                     agent_id=agent_id,
                 )
             )
-        await _note_devices(platform, tx, agent_id, report.devices)
+    await _note_devices(platform, agent_id, report.devices)
     return True, agent
 
 
 async def _note_devices(
-    platform: Platform, tx: Transaction, agent_id: str, devices: list[Device]
+    platform: Platform, agent_id: str, devices: list[Device]
 ) -> None:
     """Keep device rows and their capacity as the node reports them, by stable id.
 
     A device that is not reported any more offers nothing, and keeps its row and
-    what is still held of it.
+    what is still held of it. Nearly always nothing has changed, and nothing is
+    written. The node's own row is not locked meanwhile: placing locks the ledger
+    first and the node's row last.
     """
-    known = {d.name: d for d in await agents.list_devices(tx.connection, agent_id)}
-    balances = await agents.list_balances(tx.connection, [ScopeKind.DEVICE])
-    for device in devices:
-        record = known.pop(device.id, None)
-        if record is None:
-            record = DeviceRecord(
-                id=platform.new_id(),
-                agent_id=agent_id,
-                name=device.id,
-                kind=device.kind,
-                model=device.model,
-                numa=device.numa,
-                whole=device.whole,
-                present=True,
-            )
-            await agents.insert_device(tx, record)
-            tx.wake("scheduler")
-        elif not record.present:
-            await agents.change_device(tx, record.id, present=True)
-            tx.wake("scheduler")
-        have = balances.get((ScopeKind.DEVICE, record.id), {})
-        for slot, amount in device.slots.items():
-            if slot not in have or have[slot].quota != amount:
-                await ledger.set_quota(tx, ScopeKind.DEVICE, record.id, slot, amount)
-                tx.wake("scheduler")
-        for slot in set(have) - set(device.slots):
-            await ledger.set_quota(tx, ScopeKind.DEVICE, record.id, slot, 0)
-    for record in known.values():
-        if record.present:
-            await agents.change_device(tx, record.id, present=False)
+    async with platform.database.read() as connection:
+        known = await _known_devices(connection, agent_id)
+    if _described(known) == {d.id: (d.slots, True) for d in devices}:
+        return
+    async with platform.database.transaction() as tx:
+        known = await _known_devices(tx.connection, agent_id)
+        for device in devices:
+            record, have = known.pop(device.id, (None, {}))
+            if record is None:
+                record = _new_device(platform.new_id(), agent_id, device)
+                await agents.insert_device(tx, record)
+            elif not record.present:
+                await agents.change_device(tx, record.id, present=True)
+            for slot in sorted({*device.slots, *have}):
+                amount = device.slots.get(slot, 0)
+                if slot not in have or have[slot].quota != amount:
+                    await ledger.set_quota(
+                        tx, ScopeKind.DEVICE, record.id, slot, amount
+                    )
+        for record, _ in known.values():
+            if record is not None and record.present:
+                await agents.change_device(tx, record.id, present=False)
+        tx.wake("scheduler")
+
+
+_Known = dict[str, tuple[DeviceRecord | None, Mapping[str, agents.Balance]]]
+
+
+async def _known_devices(connection: AsyncConnection, agent_id: str) -> _Known:
+    records = await agents.list_devices(connection, agent_id)
+    balances = await agents.list_balances(
+        connection, [ScopeKind.DEVICE], [r.id for r in records]
+    )
+    return {r.name: (r, balances.get((ScopeKind.DEVICE, r.id), {})) for r in records}
+
+
+def _described(known: _Known) -> dict[str, tuple[dict[str, int], bool]]:
+    """Describe the devices that are here as a report would."""
+    return {
+        name: ({s: b.quota or 0 for s, b in slots.items() if b.quota}, True)
+        for name, (record, slots) in known.items()
+        if record is not None and record.present
+    }
+
+
+def _new_device(device_id: str, agent_id: str, device: Device) -> DeviceRecord:
+    return DeviceRecord(
+        id=device_id,
+        agent_id=agent_id,
+        name=device.id,
+        kind=device.kind,
+        model=device.model,
+        numa=device.numa,
+        whole=device.whole,
+        present=True,
+    )
 
 
 def _is_news(record: SessionRecord, seen: ContainerReport) -> bool:

@@ -22,7 +22,9 @@ async def load_resources(platform: Platform, user: User) -> Resources:
         images = await agents.list_images(connection)
         records = await agents.list_agents(connection)
         balances = await agents.list_balances(
-            connection, [ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER]
+            connection,
+            [ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER],
+            [user.domain_id, user.project_id, user.id],
         )
     alive = [a for a in records if a.status is AgentStatus.ALIVE]
     installed = {

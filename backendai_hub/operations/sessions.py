@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -60,11 +60,15 @@ def _decode_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         moment, session_id = base64.urlsafe_b64decode(padded).decode().split("|")
-        return datetime.fromisoformat(moment), session_id
+        created_at = datetime.fromisoformat(moment)
+        known = is_id(session_id) and created_at.utcoffset() == timedelta(0)
     except (ValueError, binascii.Error):
+        known = False
+    if not known:
         raise MalformedRequestError(
             "after: not a cursor of this list; leave it out for the first page"
-        ) from None
+        )
+    return created_at, session_id
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ from backendai_hub.core.slots import (
     parse_slots,
 )
 from backendai_hub.core.tenancy import User
-from backendai_hub.db import agents, sessions
+from backendai_hub.db import agents, sessions, tenancy
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import load_nodes, load_scopes
 from backendai_hub.operations.platform import Platform
@@ -86,7 +86,6 @@ async def submit_session(
         if known is None:
             image = next(i for i in images if i.name == record.image)
             await _check_can_ever_start(connection, record, image)
-            await _check_count(connection, platform, user)
     if known is not None:
         await _attach(platform, known, request)
         return await _answer(platform, known.id, created=False)
@@ -328,6 +327,9 @@ async def _store(
     spawner: bool,
 ) -> None:
     async with platform.database.transaction() as tx:
+        # Locked, so that many requests at once are counted one after the other.
+        await tenancy.lock_user(tx, user.id)
+        await _check_count(tx.connection, platform, user)
         await sessions.insert_session(tx, record)
         if spawner:
             await sessions.put_secret(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import datetime
 
 from backendai_hub.client.jupyterhub import (
     JupyterHubClient,
@@ -75,11 +76,18 @@ class AttachmentsReconciler(Reconciler):
         self._missing = {a.session_id for a in missing}
         for attached in again:
             self._start(attached)
-        ready = {pair for pair, server in active.items() if server.ready}
+        ready = {
+            pair: None if s.started is None else datetime.fromisoformat(s.started)
+            for pair, s in active.items()
+            if s.ready
+        }
         ended = await list_ended_servers(self.platform, ready)
         for user, server in ended:
             log.info("the session of %s/%s has ended: detaching it", user, server)
-            await self._hub.stop_server(user, server)
+            try:
+                await self._hub.stop_server(user, server)
+            except (JupyterHubError, JupyterHubUnreachableError) as error:
+                log.warning("JupyterHub kept %s/%s: %s", user, server, error)
         return len(again) + len(ended)
 
     def _may_rest(self, wanted: list[Attached]) -> bool:

@@ -91,6 +91,7 @@ async def test_unknown_parameters_and_cursors_are_refused(alice: API):
         ("api/sessions?status=dead", "dead"),
         ("api/sessions?order=name", "name"),
         ("api/sessions?after=!!!", "cursor"),
+        ("api/sessions?after=MjAyNi0wMS0wMXx4", "cursor"),
         ("api/sessions?colour=red", "colour"),
         ("api/events?after=-1", "after"),
     ):

@@ -11,7 +11,11 @@ from backendai_hub.api.agents import ContainerState as State
 from backendai_hub.api.agents import EnrollRequest
 from backendai_hub.core.access import Caller
 from backendai_hub.core.agents import AgentStatus
-from backendai_hub.core.errors import ConflictError, ForbiddenError
+from backendai_hub.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    TooManyRequestsError,
+)
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.db import agents as agent_rows
@@ -20,6 +24,7 @@ from backendai_hub.db.engine import Database
 from backendai_hub.db.invariants import find_breaches
 from backendai_hub.db.ledger import set_quota
 from backendai_hub.operations import sessions as verbs
+from backendai_hub.operations.attachments import list_ended_servers
 from backendai_hub.operations.deadlines import end_overdue
 from backendai_hub.operations.nodes import (
     accept_token,
@@ -458,3 +463,35 @@ async def test_secrets_are_encrypted_and_forgotten_at_the_end(platform: Platform
     await node.report([seen(container, State.EXITED, exit_code=0)])
     async with platform.database.read() as connection:
         assert await rows.get_secrets(connection, [session.id]) == {}
+
+
+async def test_many_requests_at_once_are_counted_one_after_the_other(
+    database: Database,
+):
+    platform = make_platform(database, max_live_sessions=3)
+    await prepare(platform)
+    done = await asyncio.gather(
+        *(submit(platform, server=f"s{i}") for i in range(12)), return_exceptions=True
+    )
+    refused = [d for d in done if isinstance(d, TooManyRequestsError)]
+    assert len(done) - len(refused) == 3
+
+
+async def test_only_our_own_servers_are_taken_away_from_jupyterhub(
+    platform: Platform, database: Database
+):
+    clock = database.clock
+    assert isinstance(clock, Clock)
+    node = await add_node(platform)
+    session = await start(platform)
+    container = await container_of(platform, session)
+    began = clock()
+    clock.pass_(10)
+    await node.report([seen(container, State.EXITED, exit_code=0)])
+    clock.pass_(10)
+    pair = ("alice", "one")
+    assert await list_ended_servers(platform, {pair: began}) == [pair]
+    assert await list_ended_servers(platform, {pair: clock()}) == []
+    assert await list_ended_servers(platform, {("alice", "other"): began}) == []
+    await submit(platform)
+    assert await list_ended_servers(platform, {pair: began}) == []
