@@ -179,6 +179,10 @@ class Actions:
                 self._records.bury(spec.id, spec.session_id)
         except FAILURES as error:
             await self._wait_to_retry(spec, read_failure(error))
+        except Exception as error:
+            reason = f"the node's agent made an error ({type(error).__name__})"
+            self._node.log.debug("%s", reason, exc_info=True)
+            await self._wait_to_retry(spec, reason)
         else:
             self._stop_failures.pop(spec.id, None)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
+import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,9 +65,7 @@ class ContainerFolder:
 
     def remove(self) -> None:
         """Remove the folder and all in it; absent is success."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self.path.exists():
-            shutil.rmtree(self.path)
+        remove_trees([self.path])
 
 
 def container_folder(data_dir: Path | str, container_id: str) -> ContainerFolder:
@@ -74,6 +73,32 @@ def container_folder(data_dir: Path | str, container_id: str) -> ContainerFolder
     if not is_id(container_id):
         raise ValueError(f"{container_id[:80]!r} is not a container id")
     return ContainerFolder(Path(data_dir) / "containers" / container_id)
+
+
+def remove_trees(paths: Iterable[Path]) -> None:
+    """Remove *paths* and all in them, whatever others made there; absent is success.
+
+    Trees may be deeper than Python can follow, so tools do it that were made for
+    it. Raises OSError, without the names that others chose, if something is left.
+    """
+    names = [str(path) for path in paths if os.path.lexists(path)]
+    if not names or _run_tool("/bin/rm", "-rf", "--one-file-system", "--", *names):
+        return
+    # Folders that their owner has closed to himself.
+    _run_tool("/bin/chmod", "-R", "u+rwX", "--", *names)
+    if not _run_tool("/bin/rm", "-rf", "--one-file-system", "--", *names):
+        raise OSError(f"cannot remove all that was left in {', '.join(names)}")
+
+
+def _run_tool(*command: str) -> bool:
+    done = subprocess.run(  # noqa: S603 - the paths are our own
+        command,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return done.returncode == 0
 
 
 def write_durably(path: Path, content: bytes, *, mode: int = 0o600) -> None:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backendai_agent.actions import Actions, Node, Timing
 from backendai_agent.addresses import Address, address_towards, find_port, parse_address
+from backendai_agent.apps import Apps
 from backendai_agent.certs import read_machine_id
-from backendai_agent.folders import container_folder, write_durably
+from backendai_agent.folders import container_folder, remove_trees, write_durably
+from backendai_agent.images import Images
 from backendai_agent.link import Position, next_pause
 from backendai_agent.reconcile import Phase, Record
 from backendai_agent.records import Records
+from backendai_agent.relay import Relays
+from backendai_agent.runtimes.fake import FakeRuntime
+from backendai_hub.api.agents import ContainerSpec, DesiredState
 
 CONTAINER = "0190a0e0-0000-7000-8000-000000000001"
+LOG = logging.getLogger("test")
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "a/b", CONTAINER.upper()])
@@ -29,6 +41,90 @@ def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path):
         write_durably(path, None)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def make_deep(path, depth):
+    """Nest folders in *path*, deeper than any name may be long."""
+    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for _ in range(depth):
+            os.mkdir("d", dir_fd=held)
+            inner = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=held)
+            os.close(held)
+            held = inner
+    finally:
+        os.close(held)
+
+
+def test_what_a_session_left_is_removed_however_deep_closed_or_oddly_named(tmp_path):
+    folder = container_folder(tmp_path, CONTAINER)
+    folder.make()
+    (folder.work / "-rf").touch()
+    (folder.work / "closed/inside").mkdir(parents=True)
+    (folder.work / "closed").chmod(0)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder.work / "link").symlink_to(outside)
+    (folder.run / "gone").symlink_to(tmp_path / "nowhere")
+    make_deep(folder.work, 3000)
+    folder.remove()
+    folder.remove()
+    assert not folder.path.exists()
+    assert outside.is_dir()
+
+
+def test_what_cannot_be_removed_is_said_without_names_of_others():
+    with pytest.raises(OSError, match=r"cannot remove all .* /proc/self/fdinfo$"):
+        remove_trees([Path("/proc/self/fdinfo")])
+
+
+class Spoilt(FakeRuntime):
+    """Fails to stop in a way nobody thought of."""
+
+    broken = True
+
+    async def stop(self, container_id, grace):
+        if self.broken:
+            raise RecursionError("canary")
+        await super().stop(container_id, grace)
+
+
+async def test_an_unforeseen_failure_to_stop_is_one_line_and_tried_again(
+    tmp_path, caplog
+):
+    runtime = Spoilt(data_dir=str(tmp_path))
+    await runtime.open()
+    relays, apps = Relays("http://127.0.0.1:1/", log=LOG), Apps(runtime)
+    shown = []
+    node = Node(
+        runtime=runtime,
+        data_dir=tmp_path,
+        relays=relays,
+        apps=apps,
+        attach=None,
+        timing=Timing(retry_longest=0.01),
+        log=LOG,
+    )
+    records = Records(tmp_path)
+    actions = Actions(
+        node,
+        records=records,
+        images=Images(runtime),
+        show=lambda _, showing: shown.append(showing.reason),
+    )
+    spec = ContainerSpec(id=CONTAINER, session_id="s", desired=DesiredState.ABSENT)
+    async with contextlib.AsyncExitStack() as closing:
+        for part in (relays, apps, runtime):
+            closing.push_async_callback(part.close)
+        with caplog.at_level(logging.INFO):
+            await actions.stop(spec, keep=False)
+            assert "stopping fails: the node's agent made an error" in shown[-1]
+            runtime.broken = False
+            await actions.stop(spec, keep=False)
+    assert records.past[CONTAINER].phase is Phase.REMOVED
+    [record] = caplog.records
+    assert "RecursionError" in record.message
+    assert record.exc_info is None
 
 
 async def test_records_survive_and_a_damaged_one_counts_as_begun(tmp_path):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import Any, Final
 
 import docker
 
-from backendai_agent.folders import ContainerFolder
+from backendai_agent.folders import ContainerFolder, remove_trees
 from backendai_agent.runtimes.base import RuntimeFailure
 
 SWEEP_SECONDS: Final = 60
@@ -36,18 +35,12 @@ def hand_over(folder: ContainerFolder, *, user: str, offset: int) -> None:
 def empty_folders(api: docker.APIClient, folder: ContainerFolder, image: str) -> None:
     """Remove all that the session left, with root's help where we lack the right."""
     try:
-        _remove(folder)
-    except PermissionError:
+        remove_trees([folder.run, folder.work])
+    except OSError:
         if not image:
             raise
         _sweep(api, folder, image)
-        _remove(folder)
-
-
-def _remove(folder: ContainerFolder) -> None:
-    for path in (folder.run, folder.work):
-        if path.exists():
-            shutil.rmtree(path)
+        remove_trees([folder.run, folder.work])
 
 
 def _sweep(api: docker.APIClient, folder: ContainerFolder, image: str) -> None:
