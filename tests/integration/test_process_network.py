@@ -47,12 +47,16 @@ async def test_the_network_comes_after_the_start(node: Node) -> None:
 results["resolver"] = open("/etc/resolv.conf").read()
 attempt("loopback", lambda: socket.create_connection(("127.0.0.1", {port}), 2))
 attempt("node", lambda: socket.create_connection(("10.0.2.2", {port}), 2))
+# Choosing a route is enough to be refused; nothing is sent.
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+attempt("metadata", lambda: udp.connect(("169.254.169.254", 80)))
 """
         )
     assert found.pop("resolver") == "nameserver 10.0.2.3\n"
     assert {name: outcome for name, (outcome, _) in found.items()} == {
         "loopback": "refused",
         "node": "refused",
+        "metadata": "refused",
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ _LOCK_FD: Final = 3
 _EXIT_FD: Final = 4
 _USERNS_FD: Final = 5
 _TUN: Final = Path("/dev/net/tun")
+_BLACKHOLE: Final = str(Path(__file__).with_name("process_blackhole.py"))
 
 
 def why_no_slirp(program: str | None) -> str:
@@ -65,7 +67,10 @@ def attach(memory: ProcessMemory, program: str, *, privileged: bool) -> int | No
             command.append(f"--userns-path=/proc/self/fd/{_USERNS_FD}")
         with _log(memory) as log:
             places |= {0: log, 1: log, 2: log}
-            return spawn([*command, str(init.pid), "tap0"], environ={}, places=places)
+            owner = [] if privileged else [str(_USERNS_FD)]
+            closing = [sys.executable, "-I", "-S", _BLACKHOLE, str(init.pid), *owner]
+            command += [str(init.pid), "tap0"]
+            return spawn([*closing, "--", *command], environ={}, places=places)
     finally:
         for target, descriptor in places.items():
             if target > 2:

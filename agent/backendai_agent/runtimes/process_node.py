@@ -155,7 +155,7 @@ def _choose_network(
     program = shutil.which(wishes.slirp)
     missing = why_no_slirp(program)
     if not missing:
-        reach = "sessions reach every address that this node reaches, loopback excepted"
+        reach = "sessions reach what this node reaches, but for loopback and link-local"
         return "slirp", program, (reach,)
     if wishes.network == "slirp":
         raise RuntimeFailure(f"sessions cannot have a network: {missing}")
