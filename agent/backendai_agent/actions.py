@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import ContainerFolder, container_folder
 from backendai_agent.images import Images
 from backendai_agent.logs import Log
-from backendai_agent.reconcile import End, Phase, Record, Showing
+from backendai_agent.reconcile import End, Phase, Record, Showing, list_devices
 from backendai_agent.records import Records
 from backendai_agent.relay import Relays
 from backendai_agent.runtimes.base import ContainerPatch, Runtime, RuntimeFailure
@@ -57,6 +57,7 @@ class Node:
     relays: Relays
     apps: Apps
     attach: Attach
+    whole: Callable[[], Collection[str]] = frozenset
     base: str = "/"
     starts: int = 4
     timing: Timing = field(default_factory=Timing)
@@ -113,7 +114,11 @@ class Actions:
         async with self._starting:
             self._show(spec.id, Showing(ContainerState.CREATING))
             await self._activate(spec, folder, patch)
-            record = Record(session_id=spec.session_id, phase=Phase.STARTING)
+            record = Record(
+                session_id=spec.session_id,
+                phase=Phase.STARTING,
+                devices=list_devices(spec),
+            )
             await self._records.save(spec.id, record)
             crashpoint("agent.recorded")
             limit = self._node.timing.call
@@ -208,6 +213,7 @@ class Actions:
             state=end.state,
             reason=end.reason,
             exit_code=end.exit_code,
+            devices=list_devices(spec),
         )
         folder = self._folder(spec.id)
         await asyncio.to_thread(folder.make)
@@ -223,7 +229,12 @@ class Actions:
         await self._node.relays.drop(spec.id)
 
     async def _remember(self, spec: ContainerSpec, phase: Phase) -> None:
-        record = Record(session_id=spec.session_id, phase=phase, began=True)
+        record = Record(
+            session_id=spec.session_id,
+            phase=phase,
+            began=True,
+            devices=list_devices(spec),
+        )
         folder = self._folder(spec.id)
         if not folder.path.is_dir():  # adopted: its folder was lost
             await asyncio.to_thread(folder.make)

@@ -106,6 +106,7 @@ class Agent:
             relays=self._relays,
             apps=self._apps,
             attach=self._inventory.attach,
+            whole=self._inventory.list_whole,
             base=base if base.endswith("/") else f"{base}/",
             starts=settings.starts,
             timing=settings.timing,

@@ -23,6 +23,7 @@ from backendai_agent.reconcile import (
     Showing,
     Start,
     Stop,
+    Wait,
     Work,
     describe,
     diff,
@@ -30,7 +31,7 @@ from backendai_agent.reconcile import (
 )
 from backendai_agent.records import Records
 from backendai_agent.runtimes.base import Observed
-from backendai_hub.api.agents import AssignmentSet, ContainerReport
+from backendai_hub.api.agents import AssignmentSet, ContainerReport, ContainerState
 from backendai_hub.core.ids import is_id
 
 
@@ -68,6 +69,7 @@ class Driver:
         self._observed: list[Observed] = []
         self._tasks: dict[str, _Task] = {}
         self._showing: dict[str, Showing] = {}
+        self._waiting: set[str] = set()
         self._woken = asyncio.Event()
         self._told: Account | None = None
         self._failures = 0
@@ -162,7 +164,11 @@ class Driver:
         busy = dict.fromkeys(before, Work.SETTLING)
         busy |= {c: entry.work for c, entry in self._tasks.items()}
         past = self._records.past
-        for action in diff(desired.containers, observed, past=past, busy=busy):
+        actions = diff(
+            desired.containers, observed, past=past, busy=busy, whole=self._node.whole()
+        )
+        self._show_waiting([action for action in actions if isinstance(action, Wait)])
+        for action in actions:
             self._begin(action)
         self._records.forget_removed({spec.id for spec in desired.containers})
         self._accounted = desired
@@ -177,6 +183,15 @@ class Driver:
                         await self._node.relays.open(seen.id, folder)
                 except OSError:  # one spoilt folder must not hold up the others
                     self._node.log.exception("container %s has no relay", seen.id)
+
+    def _show_waiting(self, actions: list[Wait]) -> None:
+        """Show what waits, and no longer what does not."""
+        for container_id in self._waiting:
+            self._showing.pop(container_id, None)
+        self._waiting = {action.spec.id for action in actions}
+        for action in actions:
+            showing = Showing(ContainerState.PREPARING, reason=action.reason)
+            self._showing[action.spec.id] = showing
 
     def _begin(self, action: Action) -> None:
         match action:

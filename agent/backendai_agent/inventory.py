@@ -38,6 +38,10 @@ class Inventory:
             keepers |= dict.fromkeys((device.id for device in found), accelerator)
         self.devices, self._keepers = devices, keepers
 
+    def list_whole(self) -> set[str]:
+        """List the devices that one container at a time may have."""
+        return {device.id for device in self.devices if device.whole}
+
     async def attach(self, shares: Sequence[DeviceShare]) -> ContainerPatch:
         """Build what shows a container its *shares* and no other device.
 

@@ -12,7 +12,8 @@ container itself removes its activation file on beginning:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,6 +30,9 @@ from backendai_hub.api.agents import (
 VANISHED = "it disappeared from the node: something other than the agent removed it"
 
 
+HELD = "waiting until the previous session has let go of {}"
+
+
 class Phase(StrEnum):
     """How far a container has come, as the agent wrote it down."""
 
@@ -42,7 +46,8 @@ class Phase(StrEnum):
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent remembers of one container; ``began`` is never unlearned.
 
-    ``state``, ``reason`` and ``exit_code`` tell how an ENDED container ended.
+    ``state``, ``reason`` and ``exit_code`` tell how an ENDED container ended,
+    ``devices`` what it was given: the hub service says so only while it wants it.
     """
 
     session_id: str
@@ -51,6 +56,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     state: ContainerState = ContainerState.EXITED
     reason: str = ""
     exit_code: int | None = None
+    devices: list[str] = []
+
+
+def list_devices(spec: ContainerSpec) -> list[str]:
+    """List the devices that *spec* has a share of."""
+    return list(dict.fromkeys(share.device for share in spec.shares))
 
 
 class Work(StrEnum):
@@ -68,6 +79,14 @@ class Start:
     """Make the container and start its main program."""
 
     spec: ContainerSpec
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Do not start the container yet, and say why."""
+
+    spec: ContainerSpec
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +114,7 @@ class End:
     exit_code: int | None = None
 
 
-Action = Start | Probe | Stop | End
+Action = Start | Wait | Probe | Stop | End
 
 
 def diff(
@@ -104,16 +123,58 @@ def diff(
     *,
     past: Mapping[str, Record],
     busy: Mapping[str, Work],
+    whole: Collection[str] = (),
 ) -> list[Action]:
-    """List what has to be done. Containers nobody named are never touched."""
+    """List what has to be done. Containers nobody named are never touched.
+
+    A device of *whole* is never in two containers: the hub service may have given up
+    waiting for the end of the one before, so who comes next waits here for it.
+    """
+    desired = list(desired)
     seen = {container.id: container for container in observed}
-    actions = []
+    given = {spec.id: list_devices(spec) for spec in desired}
+    holders = _find_holders(seen, given, past, busy)
+    actions: list[Action] = []
     for spec in desired:
         decide = _decide_absent if spec.desired is DesiredState.ABSENT else _decide
         action = decide(spec, seen.get(spec.id), past.get(spec.id), busy.get(spec.id))
+        if isinstance(action, Start):
+            own = [device for device in given[spec.id] if device in whole]
+            held = [device for device in own if holders[device] - {spec.id}]
+            if held:
+                action = Wait(spec, HELD.format(", ".join(held)))
+            else:
+                for device in own:
+                    holders[device].add(spec.id)
         if action is not None:
             actions.append(action)
     return actions
+
+
+def _find_holders(
+    seen: Mapping[str, Observed],
+    given: Mapping[str, Sequence[str]],
+    past: Mapping[str, Record],
+    busy: Mapping[str, Work],
+) -> defaultdict[str, set[str]]:
+    """Find which containers, named or not, have which device in hand."""
+    holders: defaultdict[str, set[str]] = defaultdict(set)
+    for container_id in {*seen, *busy}:
+        remembered = past.get(container_id)
+        work, found = busy.get(container_id), seen.get(container_id)
+        if _may_run(found, remembered, work):
+            devices = remembered.devices if remembered else ()
+            for device in (*devices, *given.get(container_id, ())):
+                holders[device].add(container_id)
+    return holders
+
+
+def _may_run(seen: Observed | None, past: Record | None, work: Work | None) -> bool:
+    if seen is not None and seen.running:
+        return True
+    if work is Work.STOP:  # its start may have to be waited for first
+        return past is None or past.phase is Phase.STARTING
+    return work is not None
 
 
 def _decide_absent(

@@ -9,6 +9,7 @@ import signal
 import msgspec
 import pytest
 
+from backendai_hub.api.agents import DeviceShare
 from tests.agent_hub import AgentHub, Authority
 from tests.integration.agent_process import AgentProcess, make_spec
 
@@ -397,6 +398,31 @@ async def test_ids_that_are_no_ids_are_refused(hub, agent):
     await hub.until_state(good.id, "running")
     assert "refusing container id" in agent.log.read_text()
     assert agent.folders == [good.id]
+
+
+async def test_a_device_is_given_on_only_when_the_one_before_has_let_go(hub, agent):
+    agent.options |= {
+        "BackendAIAgent.accelerators": "fake",
+        "FakeRuntime.stop_seconds": "2",
+    }
+    await agent.start()
+    report = await hub.until(lambda r: r.devices)
+    device = report.devices[0].id
+    shares = [DeviceShare(device=device, slot="cuda.device", amount=1000)]
+    first, second = make_spec(shares=shares), make_spec(shares=shares)
+    await hub.want(first)
+    await hub.until_state(first.id, "running")
+    await agent.end()
+    await agent.start()  # what it was given is known from the records alone
+    await hub.want_absent(first.id)
+    await hub.want(second)
+    waiting = await hub.until(
+        lambda r: any("let go of" in c.reason for c in r.containers)
+    )
+    assert device in next(c.reason for c in waiting.containers if c.id == second.id)
+    assert agent.starts == [first.id]
+    await hub.until_state(second.id, "running")
+    assert agent.containers == [second.id]
 
 
 async def test_many_at_once_are_all_started(hub, agent):

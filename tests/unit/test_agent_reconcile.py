@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from backendai_agent.reconcile import (
+    HELD,
     VANISHED,
     End,
     Phase,
@@ -19,13 +20,19 @@ from backendai_agent.reconcile import (
     Showing,
     Start,
     Stop,
+    Wait,
     Work,
     describe,
     diff,
     find_unknown,
 )
 from backendai_agent.runtimes.base import Observed
-from backendai_hub.api.agents import ContainerSpec, ContainerState, DesiredState
+from backendai_hub.api.agents import (
+    ContainerSpec,
+    ContainerState,
+    DesiredState,
+    DeviceShare,
+)
 
 IDS = [str(uuid.UUID(int=n)) for n in range(1, 5)]
 FOREIGN = "somebody-elses-database"
@@ -126,6 +133,73 @@ def test_reports_say_what_is_going_on():
     ended = record(Phase.ENDED, state=ContainerState.EXITED, reason="why", exit_code=3)
     report = describe(wanted(), ended, pulling)
     assert (report.state, report.reason, report.exit_code) == ("exited", "why", 3)
+
+
+# -- devices that one container at a time may have -----------------------------------
+
+GPU = "GPU-1"
+
+
+def wanted_with(*devices, container_id=IDS[1]):
+    shares = [DeviceShare(device=d, slot="cuda.device", amount=1000) for d in devices]
+    return msgspec.structs.replace(wanted(container_id), shares=shares)
+
+
+def decide_next_to(observed=(), past=None, work=None, spec=None):
+    """What is done for one that wants the GPU which IDS[0] was given."""
+    absent = wanted(desired=DesiredState.ABSENT)
+    actions = diff(
+        [absent, spec or wanted_with(GPU)],
+        observed,
+        past={IDS[0]: past} if past else {},
+        busy={IDS[0]: work} if work else {},
+        whole={GPU},
+    )
+    return [action for action in actions if action.spec.id != IDS[0]]
+
+
+def test_a_device_is_waited_for_until_the_one_before_is_gone():
+    given = record(Phase.READY, devices=[GPU])
+    waiting = [Wait(wanted_with(GPU), HELD.format(GPU))]
+    assert decide_next_to([seen()], given) == waiting
+    assert decide_next_to([seen()], given, Work.STOP) == waiting
+    assert decide_next_to([], given, Work.SETTLING) == waiting
+    starting = record(Phase.STARTING, began=False, devices=[GPU])
+    assert decide_next_to([], starting, Work.STOP) == waiting
+    free = [Start(wanted_with(GPU))]
+    assert decide_next_to([], given, Work.STOP) == free  # only its folders are left
+    assert decide_next_to([seen(running=False)], given) == free
+    assert decide_next_to([], record(Phase.REMOVED)) == free
+
+
+def test_one_the_hub_has_forgotten_still_holds_its_device():
+    past = {IDS[0]: record(Phase.READY, devices=[GPU])}
+    spec = wanted_with(GPU)
+    [action] = diff([spec], [seen()], past=past, busy={}, whole={GPU})
+    assert isinstance(action, Wait)
+
+
+def test_devices_that_are_shared_are_not_waited_for():
+    given = record(Phase.READY, devices=["cpu", GPU])
+    spec = wanted_with("cpu")
+    assert decide_next_to([seen()], given, spec=spec) == [Start(spec)]
+
+
+def test_of_two_that_want_one_device_the_first_has_it():
+    one, two = wanted_with(GPU), wanted_with(GPU, container_id=IDS[2])
+    actions = diff([one, two], [], past={}, busy={}, whole={GPU})
+    assert actions == [Start(one), Wait(two, HELD.format(GPU))]
+    busy = {two.id: Work.START}
+    actions = diff([one, two], [], past={}, busy=busy, whole={GPU})
+    assert actions == [Wait(one, HELD.format(GPU))]
+
+
+def test_half_a_container_does_not_wait_for_itself():
+    spec = wanted_with(GPU)
+    past = {spec.id: record(Phase.STARTING, began=False, devices=[GPU])}
+    made = [seen(spec.id, running=False)]
+    actions = diff([spec], made, past=past, busy={}, whole={GPU})
+    assert actions == [Start(spec)]
 
 
 containers = st.builds(
