@@ -42,6 +42,7 @@ from backendai_agent.link import (
     next_pause,
 )
 from backendai_agent.logs import Log
+from backendai_agent.numbering import Numbering
 from backendai_agent.relay import CONNECTIONS, Relays
 from backendai_agent.runtimes.base import Runtime
 from backendai_agent.server import DataPlane
@@ -186,10 +187,15 @@ class Agent:
         await runner.setup()
         try:
             await self._listen(runner, server)
+            sequence = Numbering(
+                self._settings.data_dir / "sequence",
+                now=time.time_ns() // 1_000_000,
+                log=self._log,
+            )
             settings = LinkSettings(
                 hub_url=self._settings.hub_url,
                 epoch_file=self._settings.data_dir / "epoch",
-                first_sequence=time.time_ns() // 1_000_000,
+                sequence=sequence,
                 timing=self._settings.link,
             )
             self._link = Link(settings, self, context=client, log=self._log)

@@ -21,6 +21,7 @@ import msgspec
 from backendai_agent.certs import HUB_NAME
 from backendai_agent.folders import write_durably
 from backendai_agent.logs import Log
+from backendai_agent.numbering import Numbering
 from backendai_hub.api.agents import AgentReport, AssignmentSet, ReportAnswer
 
 
@@ -63,14 +64,11 @@ def next_pause(failures: int, longest: float, chance: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkSettings:
-    """Where the hub service is, and what survives a restart of the agent.
-
-    ``first_sequence`` has to be larger than any number used before.
-    """
+    """Where the hub service is, and what survives a restart of the agent."""
 
     hub_url: str
     epoch_file: Path
-    first_sequence: int
+    sequence: Numbering
     timing: LinkTiming = field(default_factory=LinkTiming)
 
 
@@ -100,7 +98,7 @@ class Link:
         self._context = context
         self._party = party
         self._epoch_file = settings.epoch_file
-        self._sequence = settings.first_sequence
+        self._sequence = settings.sequence
         self._timing = settings.timing
         self._log = log
         self._chance = chance
@@ -204,10 +202,10 @@ class Link:
             else:
                 await self._wait_for_change()
             self._changed.clear()
-            report = self._party.report(self._sequence + 1, self.position.epoch)
+            number = await self._sequence.next()
+            report = self._party.report(number, self.position.epoch)
             if report is None:
                 continue
-            self._sequence += 1
             try:
                 await self._send(session, report)
             except LINK_ERRORS as error:

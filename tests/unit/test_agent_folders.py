@@ -18,6 +18,7 @@ from backendai_agent.certs import read_machine_id
 from backendai_agent.folders import container_folder, remove_trees, write_durably
 from backendai_agent.images import Images
 from backendai_agent.link import Position, next_pause
+from backendai_agent.numbering import Numbering
 from backendai_agent.reconcile import Phase, Record
 from backendai_agent.records import Records
 from backendai_agent.relay import Relays
@@ -190,6 +191,26 @@ def test_pauses_grow_to_a_limit_and_are_spread(failures, chance):
 
 def test_epochs_come_before_generations():
     assert Position(1, 50) < Position(2, 3) < Position(2, 4)
+
+
+async def test_reports_numbers_grow_though_the_clock_is_set_back(tmp_path, caplog):
+    def restart(now):
+        return Numbering(tmp_path / "sequence", now=now, log=LOG)
+
+    async def count(sequence, times):
+        return [await sequence.next() for _ in range(times)]
+
+    told = await count(restart(5_000_000), 2500)
+    told += await count(restart(1000), 3)
+    told += await count(restart(1000), 3)
+    told += await count(restart(9_000_000), 3)
+    assert told == sorted(set(told))
+    assert told[-1] == 9_000_003
+    (tmp_path / "sequence").write_text("9" * 30)
+    assert await restart(7).next() == 8
+    lost = Numbering(tmp_path / "gone/sequence", now=7, log=LOG)
+    assert await count(lost, 2) == [8, 9]
+    assert len(caplog.records) == 1
 
 
 def test_the_machine_keeps_its_id(tmp_path):
