@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import socket
+import threading
 import time
 import uuid
 import warnings
@@ -355,6 +356,42 @@ async def test_a_container_removed_behind_our_back_is_simply_gone(runtime, image
     await until(gone)
     assert await runtime.list() == []
     await runtime.stop(spec.id, 1)
+
+
+async def test_an_address_read_just_before_the_end_is_not_handed_out(
+    runtime, image, api
+):
+    spec = make_spec(image)
+    runtime.command = SLEEP
+    original = docker.APIClient.inspect_container
+    heard = threading.Semaphore(0)
+
+    async def listen():
+        async for name in runtime.changes():
+            if name == spec.id:
+                heard.release()
+
+    def hear(times):
+        assert all(heard.acquire(timeout=10) for _ in range(times))
+
+    def inspect_then_end(client, name):
+        found = original(client, name)
+        if found["State"]["Running"]:
+            api.kill(name)
+            hear(2)  # kill, die
+        return found
+
+    listening = asyncio.create_task(listen())
+    await asyncio.sleep(0)
+    await start(runtime, spec)
+    await asyncio.to_thread(hear, 2)  # create, start
+    docker.APIClient.inspect_container = inspect_then_end
+    try:
+        assert await runtime.endpoint(spec.id, "lab") is None
+        assert await runtime.endpoint(spec.id, "lab") is None
+    finally:
+        docker.APIClient.inspect_container = original
+        listening.cancel()
 
 
 async def test_stopping_what_is_not_there_is_success(runtime):

@@ -12,7 +12,7 @@ import os
 import resource
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import docker
 from traitlets import Bool, Dict, List, Unicode, default
@@ -25,6 +25,7 @@ from backendai_agent.runtimes.base import (
     Observed,
     RuntimeFailure,
 )
+from backendai_agent.runtimes.docker_addresses import Addresses
 from backendai_agent.runtimes.docker_config import (
     LABEL_AGENT,
     LABEL_CONTAINER,
@@ -48,6 +49,9 @@ from backendai_agent.runtimes.docker_images import Pull, references
 from backendai_agent.runtimes.docker_network import ensure_network, set_firewall
 from backendai_hub.api.agents import ContainerSpec
 from backendai_hub.core.agents import Isolation
+
+READINGS: Final = 4
+"""How often an address is read while its container keeps changing."""
 
 
 class DockerRuntime(LoggingConfigurable):
@@ -123,7 +127,7 @@ class DockerRuntime(LoggingConfigurable):
         """Reach the engine, make the network, fence it, and begin to listen."""
         self._engine = Engine(self.url, self.log)
         self._bell = Bell()
-        self._addresses: dict[str, str] = {}
+        self._addresses = Addresses()
         try:
             info = await self._engine.ask(lambda api: api.info())
             version = await self._engine.ask(lambda api: api.version())
@@ -167,11 +171,11 @@ class DockerRuntime(LoggingConfigurable):
     def _heard(self, name: str) -> None:
         """Pass on what the engine's events say (on their thread)."""
         if name == EVERYTHING:
-            self._addresses.clear()
+            self._addresses.forget_all()
             self._bell.ring(EVERYTHING)
         elif name.startswith(NAME_PREFIX):
             container_id = name.removeprefix(NAME_PREFIX)
-            self._addresses.pop(container_id, None)
+            self._addresses.forget(container_id)
             self._bell.ring(container_id)
 
     def changes(self) -> AsyncIterator[str]:
@@ -256,7 +260,7 @@ class DockerRuntime(LoggingConfigurable):
         """End and remove the container and what lies in its folder."""
         folder = container_folder(self.data_dir, container_id)
         await self._engine.ask(lambda api: self._stop(api, container_id, grace, folder))
-        self._addresses.pop(container_id, None)
+        self._addresses.forget(container_id)
 
     def _stop(
         self,
@@ -284,16 +288,21 @@ class DockerRuntime(LoggingConfigurable):
         owner = self._owner()
         if not owner:
             return []
+        read_at = self._addresses.now()
         rows = api.containers(all=True, filters={"label": f"{LABEL_AGENT}={owner}"})
-        looked = (self._observe(api, row) for row in rows)
+        looked = (self._observe(api, row, read_at) for row in rows)
         return [seen for seen in looked if seen is not None]
 
-    def _observe(self, api: docker.APIClient, row: dict[str, Any]) -> Observed | None:
+    def _observe(
+        self, api: docker.APIClient, row: dict[str, Any], read_at: int
+    ) -> Observed | None:
         labels = row.get("Labels") or {}
         container_id = labels.get(LABEL_CONTAINER) or row["Id"]
         session_id = labels.get(LABEL_SESSION, "")
         if row["State"] in {"running", "paused", "restarting"}:
-            self._addresses[container_id] = self._address(row)
+            if row["State"] != "restarting":
+                address = self._address(row)
+                self._addresses.learn(container_id, address, read_at=read_at)
             return Observed(container_id, session_id, running=True)
         try:
             found = api.inspect_container(row["Id"])
@@ -324,20 +333,21 @@ class DockerRuntime(LoggingConfigurable):
         """Tell the address of a running container; apps other than lab have none."""
         if app != "lab":
             return None
-        address = self._addresses.get(container_id)
-        if not address:
-            name = container_name(container_id)
+        if known := self._addresses.get(container_id):
+            return Endpoint(host=known, port=PORT)
+        name = container_name(container_id)
+        for _ in range(READINGS):
+            read_at = self._addresses.now()
             try:
                 found = await self._engine.ask(lambda api: api.inspect_container(name))
             except NotThereError:
                 return None
-            if not found["State"]["Running"]:
+            state, address = found["State"], self._address(found)
+            if not state["Running"] or state.get("Restarting") or not address:
                 return None
-            address = self._address(found)
-            if not address:
-                return None
-            self._addresses[container_id] = address
-        return Endpoint(host=address, port=PORT)
+            if self._addresses.learn(container_id, address, read_at=read_at):
+                return Endpoint(host=address, port=PORT)
+        return None
 
     async def logs(self, container_id: str, tail: int) -> str:
         """Return the last lines the container printed, of both its streams."""

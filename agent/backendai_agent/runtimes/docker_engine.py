@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
@@ -106,7 +107,7 @@ class Engine:
         self._follower.start()
 
     def _follow(self, filters: dict[str, Any], heard: Callable[[str], None]) -> None:
-        since: int | None = None
+        since = int(time.time()) - 1  # nothing is missed before we are connected
         failures = 0
         while not self._closed.is_set():
             try:
@@ -121,7 +122,7 @@ class Engine:
             failures += 1
             heard(EVERYTHING)
 
-    def _events(self, filters: dict[str, Any], since: int | None) -> Any:
+    def _events(self, filters: dict[str, Any], since: int) -> Any:
         self._stream = self.api.events(since=since, filters=filters, decode=True)
         if self._closed.is_set():
             self._stream.close()
