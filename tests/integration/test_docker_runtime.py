@@ -6,8 +6,10 @@ import asyncio
 import gc
 import http.client
 import json
+import logging
 import os
 import socket
+import subprocess
 import threading
 import time
 import uuid
@@ -608,6 +610,55 @@ async def test_what_separates_sessions_is_reported(site, tmp_path):
     assert isolation.multi_user
     assert isolation.network == "fenced bridge"
     assert any("runc" in note for note in isolation.notes)
+
+
+TRY_NET = "198.51.100.0/24"
+RULE = ["DOCKER-USER", "-i", "bai-+", "-d", TRY_NET, "-j", "REJECT"]
+
+
+def iptables(verb):
+    words = ["/usr/sbin/iptables", "-w", "5", verb, *RULE]
+    return subprocess.run(words, capture_output=True, check=False).returncode
+
+
+async def test_a_firewall_that_was_emptied_is_set_again(site, tmp_path):
+    agent, config = site
+    config.DockerRuntime.blocked_networks = [TRY_NET]
+    config.DockerRuntime.firewall_seconds = 0.0
+    runtime = DockerRuntime(config=config, data_dir=str(tmp_path), agent_id=agent)
+    await runtime.open()
+    try:
+        assert iptables("-D") == 0
+        await runtime.list()
+        assert iptables("-C") == 0
+        assert runtime.isolation.multi_user
+        runtime.blocked_networks = ["no network"]
+        await runtime.list()
+        assert not runtime.isolation.multi_user
+        runtime.blocked_networks = [TRY_NET]
+        await runtime.list()
+        assert runtime.isolation.multi_user
+    finally:
+        await runtime.close()
+        assert iptables("-D") == 0
+
+
+@pytest.mark.parametrize("tolerated", [False, True])
+async def test_a_firewall_that_cannot_be_set_is_said_loudly(
+    site, tmp_path, tolerated, caplog
+):
+    agent, config = site
+    config.DockerRuntime.blocked_networks = ["no network"]
+    config.DockerRuntime.allow_reaching_host = tolerated
+    config.DockerRuntime.firewall_seconds = 0.0
+    runtime = DockerRuntime(config=config, data_dir=str(tmp_path), agent_id=agent)
+    runtime.log = logging.getLogger("test")
+    isolation = await runtime.open()
+    await runtime.list()
+    await runtime.close()
+    assert isolation.multi_user == tolerated
+    assert "SESSIONS CAN REACH" in isolation.notes[0]
+    assert len([r for r in caplog.records if r.levelname == "ERROR"]) == 1
 
 
 async def test_allocated_devices_are_inside_and_others_are_not(runtime, image, api):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from backendai_agent.runtimes.base import RuntimeFailure
-from backendai_agent.runtimes.docker_facts import explain_end, judge, user_offset
+from backendai_agent.runtimes.docker_facts import (
+    explain_end,
+    fence,
+    judge,
+    user_offset,
+)
 from backendai_agent.runtimes.docker_images import Pull, references
 from backendai_agent.runtimes.docker_network import firewall_rules, network_config
 
@@ -145,3 +150,22 @@ def test_the_node_and_link_local_addresses_are_fenced_off():
 
     assert rules["INPUT"] == "-i bai-+ -m conntrack --ctstate NEW -j REJECT"
     assert rules["DOCKER-USER"] == "-i bai-+ -d 169.254.0.0/16 -j REJECT"
+
+
+@pytest.mark.parametrize(
+    ("breach", "left_to_site", "tolerated", "network", "multi_user"),
+    [
+        ("", False, False, "fenced bridge", True),
+        ("no iptables", False, False, "bridge", False),
+        ("no iptables", False, True, "bridge", True),
+        ("", True, False, "bridge", True),
+    ],
+)
+def test_a_node_whose_sessions_reach_it_is_for_one_user(
+    breach, left_to_site, tolerated, network, multi_user
+):
+    judged = judge(GOOD, VERSION)
+    told = fence(judged, breach=breach, left_to_site=left_to_site, tolerated=tolerated)
+    assert (told.network, told.multi_user) == (network, multi_user)
+    assert any(breach in note for note in told.notes)
+    assert ("reach this node" in told.notes[0].lower()) == (network == "bridge")

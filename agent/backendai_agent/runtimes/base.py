@@ -73,8 +73,9 @@ class Runtime(Protocol):
     """Starts, lists and removes containers on this node.
 
     A runtime may also have ``listen`` (what JupyterLab is told to listen on; without
-    it ``unix:<run>/lab.sock``) and ``run_inside(container_id)`` (where the container
-    sees its ``run`` folder; without it ``/run/backendai``).
+    it ``unix:<run>/lab.sock``), ``run_inside(container_id)`` (where the container
+    sees its ``run`` folder; without it ``/run/backendai``) and ``isolation`` (what is
+    kept apart now; without it, what :meth:`open` said holds for good).
     """
 
     name: str

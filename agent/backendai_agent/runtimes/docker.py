@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import docker
-from traitlets import Bool, Dict, List, Unicode, default
+from traitlets import Bool, Dict, Float, List, Unicode, default
 from traitlets.config import LoggingConfigurable
 
 from backendai_agent.folders import ContainerFolder, container_folder
@@ -43,7 +43,12 @@ from backendai_agent.runtimes.docker_engine import (
     Engine,
     NotThereError,
 )
-from backendai_agent.runtimes.docker_facts import explain_end, judge, user_offset
+from backendai_agent.runtimes.docker_facts import (
+    explain_end,
+    fence,
+    judge,
+    user_offset,
+)
 from backendai_agent.runtimes.docker_folders import empty_folders, hand_over
 from backendai_agent.runtimes.docker_images import Pull, references
 from backendai_agent.runtimes.docker_network import ensure_network, set_firewall
@@ -60,6 +65,9 @@ class DockerRuntime(LoggingConfigurable):
     name = "docker"
     listen: ClassVar[str] = f"tcp:0.0.0.0:{PORT}"
     """Where JupyterLab listens inside; nothing is published on the node."""
+
+    isolation: Isolation
+    """What is kept apart at the moment; the firewall's part may change."""
 
     data_dir = Unicode(help="The agent's folder; containers' folders lie in it.")
     agent_id = Unicode(
@@ -101,6 +109,20 @@ class DockerRuntime(LoggingConfigurable):
         " `blocked_networks`, with iptables.",
     )
 
+    firewall_seconds = Float(
+        10.0,
+        min=0,
+        config=True,
+        help="How often it is seen to that the rules are still there.",
+    )
+
+    allow_reaching_host = Bool(
+        default_value=False,
+        config=True,
+        help="Let several users share the node even if the rules cannot be set,"
+        " so that sessions can reach the node's own services.",
+    )
+
     command = List(
         Unicode(),
         ["/opt/backendai/bin/python", "-I", "-m", "backendai_lab.boot"],
@@ -138,31 +160,43 @@ class DockerRuntime(LoggingConfigurable):
             await self._engine.close()
             raise
         self._facts = info
-        isolation = judge(info, version)
-        network, notes = await self._fence()
+        self._judged = judge(info, version)
+        self._breach = ""
+        await self._fence()
         self._engine.follow({"type": ["container"]}, self._heard)
-        return Isolation(
-            runtime=self.name,
-            tier=isolation.tier,
-            limits=isolation.limits,
-            network=network,
-            multi_user=True,
-            notes=[*isolation.notes, *notes],
+        return self.isolation
+
+    async def _fence(self) -> None:
+        """Set the rules that are missing, and tell in ``isolation`` what came of it."""
+        self._fenced_at = asyncio.get_running_loop().time()
+        breach = ""
+        if self.firewall:
+            try:
+                await asyncio.to_thread(set_firewall, self.blocked_networks)
+            except RuntimeFailure as error:
+                breach = str(error)
+        if breach and breach != self._breach:
+            self.log.error(
+                "SESSIONS CAN REACH THIS NODE'S OWN SERVICES: the firewall cannot be"
+                " set (%s)%s",
+                breach,
+                "" if self.allow_reaching_host else "; only one user may be here now",
+            )
+        elif self._breach and not breach:
+            self.log.info("sessions cannot reach this node's own services any more")
+        self._breach = breach
+        self.isolation = fence(
+            self._judged,
+            breach=breach,
+            left_to_site=not self.firewall,
+            tolerated=self.allow_reaching_host,
         )
 
-    async def _fence(self) -> tuple[str, list[str]]:
-        if not self.firewall:
-            return "bridge", [
-                "the firewall is left to the site: sessions may be able"
-                " to reach this node's own services"
-            ]
-        try:
-            await asyncio.to_thread(set_firewall, self.blocked_networks)
-        except RuntimeFailure as error:
-            note = f"sessions can reach this node's own services: {error}"
-            self.log.warning("%s", note)
-            return "bridge", [note]
-        return "fenced bridge", []
+    async def _fence_again(self) -> None:
+        """Put back what somebody removed: reloading a firewall empties its chains."""
+        now = asyncio.get_running_loop().time()
+        if now - self._fenced_at >= self.firewall_seconds:
+            await self._fence()
 
     async def close(self) -> None:
         """Let go of the engine; containers keep running."""
@@ -323,6 +357,7 @@ class DockerRuntime(LoggingConfigurable):
 
     async def list(self) -> list[Observed]:
         """List the containers that carry our agent's label."""
+        await self._fence_again()
         return await self._engine.ask(self._look)
 
     def _address(self, row: dict[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from backendai_hub.core.agents import Isolation
 
 KILLED: Final = 137
@@ -69,3 +71,30 @@ def judge(info: dict[str, Any], version: dict[str, Any]) -> Isolation:
         multi_user=True,
         notes=notes,
     )
+
+
+def fence(
+    judged: Isolation, *, breach: str, left_to_site: bool, tolerated: bool
+) -> Isolation:
+    """Add to *judged* what is true of the firewall; *breach* says why there is none.
+
+    Without it a session reaches whatever trusts the node's own addresses, so the
+    node keeps users apart only if the site says that nothing there matters.
+    """
+    if left_to_site:
+        note = (
+            "the firewall is left to the site: sessions may be able to reach this"
+            " node's own services"
+        )
+        return msgspec.structs.replace(judged, notes=[note, *judged.notes])
+    if breach:
+        note = f"SESSIONS CAN REACH THIS NODE'S OWN SERVICES: {breach}"
+        if not tolerated:
+            note += (
+                "; only one user at a time may be here, until the firewall can be set"
+                " or DockerRuntime.allow_reaching_host is"
+            )
+        return msgspec.structs.replace(
+            judged, multi_user=tolerated, notes=[note, *judged.notes]
+        )
+    return msgspec.structs.replace(judged, network="fenced bridge")
