@@ -168,7 +168,7 @@ class Agent:
             devices=self._inventory.devices,
             containers=account.containers,
             unknown=account.unknown,
-            isolation=getattr(self._runtime, "isolation", self._isolation),
+            isolation=getattr(self._runtime, "isolation_now", self._isolation),
             images=self.driver.images.present,
         )
 

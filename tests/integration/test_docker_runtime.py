@@ -360,6 +360,17 @@ async def test_a_container_removed_behind_our_back_is_simply_gone(runtime, image
     await runtime.stop(spec.id, 1)
 
 
+async def test_what_a_session_nested_deep_is_removed_with_it(runtime, image, api):
+    spec = make_spec(image)
+    runtime.command = SLEEP
+    folder = await start(runtime, spec)
+    nest = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+    code, printed = run_inside(api, spec, *PYTHON, nest)
+    assert code == 0, printed
+    await runtime.stop(spec.id, 0)
+    assert not folder.work.exists()
+
+
 async def test_an_address_read_just_before_the_end_is_not_handed_out(
     runtime, image, api
 ):
@@ -631,13 +642,13 @@ async def test_a_firewall_that_was_emptied_is_set_again(site, tmp_path):
         assert iptables("-D") == 0
         await runtime.list()
         assert iptables("-C") == 0
-        assert runtime.isolation.multi_user
+        assert runtime.isolation_now.multi_user
         runtime.blocked_networks = ["no network"]
         await runtime.list()
-        assert not runtime.isolation.multi_user
+        assert not runtime.isolation_now.multi_user
         runtime.blocked_networks = [TRY_NET]
         await runtime.list()
-        assert runtime.isolation.multi_user
+        assert runtime.isolation_now.multi_user
     finally:
         await runtime.close()
         assert iptables("-D") == 0

@@ -66,7 +66,7 @@ class DockerRuntime(LoggingConfigurable):
     listen: ClassVar[str] = f"tcp:0.0.0.0:{PORT}"
     """Where JupyterLab listens inside; nothing is published on the node."""
 
-    isolation: Isolation
+    isolation_now: Isolation
     """What is kept apart at the moment; the firewall's part may change."""
 
     data_dir = Unicode(help="The agent's folder; containers' folders lie in it.")
@@ -164,10 +164,10 @@ class DockerRuntime(LoggingConfigurable):
         self._breach = ""
         await self._fence()
         self._engine.follow({"type": ["container"]}, self._heard)
-        return self.isolation
+        return self.isolation_now
 
     async def _fence(self) -> None:
-        """Set the rules that are missing, and tell in ``isolation`` what came of it."""
+        """Set the rules that are missing, and tell in ``isolation_now`` what came of it."""
         self._fenced_at = asyncio.get_running_loop().time()
         breach = ""
         if self.firewall:
@@ -185,7 +185,7 @@ class DockerRuntime(LoggingConfigurable):
         elif self._breach and not breach:
             self.log.info("sessions cannot reach this node's own services any more")
         self._breach = breach
-        self.isolation = fence(
+        self.isolation_now = fence(
             self._judged,
             breach=breach,
             left_to_site=not self.firewall,
