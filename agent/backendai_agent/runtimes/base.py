@@ -74,8 +74,8 @@ class Runtime(Protocol):
 
     A runtime may also have ``listen`` (what JupyterLab is told to listen on; without
     it ``unix:<run>/lab.sock``), ``run_inside(container_id)`` (where the container
-    sees its ``run`` folder; without it ``/run/backendai``) and ``isolation_now`` (what is
-    kept apart now; without it, what :meth:`open` said holds for good).
+    sees its ``run`` folder; without it ``/run/backendai``) and ``isolation_now`` (what
+    is kept apart now; without it, what :meth:`open` said holds for good).
     """
 
     name: str

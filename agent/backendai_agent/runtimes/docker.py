@@ -167,7 +167,7 @@ class DockerRuntime(LoggingConfigurable):
         return self.isolation_now
 
     async def _fence(self) -> None:
-        """Set the rules that are missing, and tell in ``isolation_now`` what came of it."""
+        """Set the rules that are missing; ``isolation_now`` tells what came of it."""
         self._fenced_at = asyncio.get_running_loop().time()
         breach = ""
         if self.firewall:
