@@ -99,7 +99,7 @@ def build_commands(layout: Layout) -> list[Command]:
 
 
 def router_command(layout: Layout) -> Command:
-    """Return the data plane's command; tokens go by environment, not argument."""
+    """Return the data plane's command; tokens go by file, seen by nobody else."""
     folder, state = layout.folder, layout.state
     public = (
         ["--no-public"]
@@ -119,6 +119,7 @@ def router_command(layout: Layout) -> Command:
         *public,
         f"--gateway=127.0.0.1:{state.gateway}",
         f"--routes-url={layout.service_url}api/routes",
+        f"--auth-token-file={folder.key('proxy.token')}",
         f"--routes-token-file={folder.key('router.token')}",
         f"--tls-ca={folder.key('ca.crt')}",
         f"--tls-cert={folder.key('router.crt')}",
@@ -126,13 +127,7 @@ def router_command(layout: Layout) -> Command:
         f"--lock-file={folder.lock('router')}",
         f"--state-file={folder.run / 'routes.json'}",
     ]
-    token = folder.key("proxy.token").read_text("ascii").strip()
-    return Command(
-        name="router",
-        argv=tuple(argv),
-        environ={"CONFIGPROXY_AUTH_TOKEN": token},
-        version=layout.version,
-    )
+    return Command(name="router", argv=tuple(argv), version=layout.version)
 
 
 def hub_command(layout: Layout) -> Command:

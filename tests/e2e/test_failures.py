@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.browser import Person, chromium
-from tests.e2e.up import CONVERGE_SECONDS, Platform, running
+from tests.e2e.up import CONVERGE_SECONDS, Platform, running, until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
 
@@ -70,6 +70,25 @@ def test_a_killed_main_process_is_an_error_with_its_code(
     ended = platform.reach(session, "TERMINATED", "ERROR", seconds=CONVERGE_SECONDS)
     assert (ended["status"], ended["exit_code"]) == ("ERROR", 137)
     assert platform.free() == free
+
+
+@pytest.mark.parametrize("process", ["agent", "service", "router", "hub"])
+def test_a_container_outlives_a_killed_process_of_ours(
+    platform: Platform, engine: Any, process: str
+):
+    session = platform.start(slots={"cpu": "0.5"})
+    since = platform.lab(session)["started"]
+    container = container_of(engine, session)
+    killed = platform.kill(process)
+    platform.returned(process, killed)
+    until(
+        lambda: (platform.lab(session) or {}).get("started") == since,
+        lambda: f"the same notebook server answers\n{platform.logs()}",
+        CONVERGE_SECONDS,
+    )
+    assert container_of(engine, session).id == container.id
+    platform.terminate(session)
+    platform.reach(session, "TERMINATED")
 
 
 def test_nothing_secret_is_in_the_engines_own_records(platform: Platform, engine: Any):

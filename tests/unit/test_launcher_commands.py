@@ -39,7 +39,7 @@ def test_one_machine_has_four_processes(layout):
 def test_secrets_are_not_in_the_list_of_processes(layout):
     for command in build_commands(layout):
         assert "not-for-ps" not in " ".join(command.argv)
-    assert by_name(layout)["router"].environ["CONFIGPROXY_AUTH_TOKEN"] == "not-for-ps"
+        assert "not-for-ps" not in str(command.environ)
 
 
 def test_every_process_holds_its_lock(layout):
