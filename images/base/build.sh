@@ -6,7 +6,7 @@
 set -eu
 name=${1:-backendai/base:bookworm}
 suite=${DEBIAN_SUITE:-bookworm}
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+mirror=${DEBIAN_MIRROR:-}
 packages=ca-certificates,git,iproute2,less,procps,python3,python3-venv,sudo
 
 [ "$(id -u)" = 0 ] || { echo "debootstrap needs root: run this as root" >&2; exit 1; }
@@ -16,13 +16,16 @@ done
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT INT TERM
-debootstrap --variant=minbase --include="$packages" "$suite" "$root" "$mirror" >"$root.log" ||
+debootstrap --variant=minbase --include="$packages" "$suite" "$root" ${mirror:+"$mirror"} \
+    >"$root.log" ||
     { tail -n 20 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
+# The mirror debootstrap has used serves updates and security fixes as well.
+used=$(awk '{ print $2; exit }' "$root/etc/apt/sources.list")
 cat >"$root/etc/apt/sources.list" <<END
-deb $mirror $suite main
-deb $mirror $suite-updates main
-deb http://security.debian.org/debian-security $suite-security main
+deb $used $suite main
+deb $used $suite-updates main
+deb ${used%/debian}/debian-security $suite-security main
 END
 # What a container neither reads nor should inherit from the machine that built it.
 rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/* \

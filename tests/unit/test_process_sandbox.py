@@ -22,7 +22,7 @@ BASE = Sandbox(
     work=Path("/data/c/work"),
     run=Path("/data/c/run"),
     etc=Path("/data/c/etc"),
-    read_only=("/root/.pyenv/versions/3.11.7", "/srv/venv"),
+    read_only=("/root/python/3.11", "/srv/venv"),
     tmp_bytes=1 << 30,
     shm_bytes=64 << 20,
     environ={"HOME": "/home/work"},
@@ -52,7 +52,7 @@ def test_only_what_is_listed_of_the_node_is_shown() -> None:
         "/usr",
         "/etc/ssl/certs",
         "/etc/localtime",
-        "/root/.pyenv/versions/3.11.7",
+        "/root/python/3.11",
         "/srv/venv",
         "/data/c/work",
         "/data/c/run",
@@ -106,7 +106,7 @@ def test_nothing_but_the_sessions_own_folders_can_be_written() -> None:
 
 def test_folders_above_what_is_shown_are_open_to_the_session() -> None:
     words = options(BASE)
-    for folder in ("/root", "/root/.pyenv", "/root/.pyenv/versions", "/etc", "/home"):
+    for folder in ("/root", "/root/python", "/etc", "/home"):
         assert has(words, "--perms", "0755", "--dir", folder)
     assert not has(words, "--dir", "/usr")
 
