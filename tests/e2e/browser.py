@@ -22,6 +22,7 @@ FLAGS = [
     "--disable-sync",
 ]
 SLOW = 60_000
+expect.set_options(timeout=30_000)
 PASSWORD = "correct horse battery staple"
 
 

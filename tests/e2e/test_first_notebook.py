@@ -30,6 +30,15 @@ def platform(request: pytest.FixtureRequest) -> Iterator[Platform]:
         yield up
 
 
+@pytest.fixture(autouse=True)
+def everything_ended(platform: Platform) -> Iterator[None]:
+    """Leave nothing running, so that no story needs another one's good end."""
+    yield
+    for session in platform.get("sessions?status=live&owner=*")["items"]:
+        platform.terminate(session)
+        platform.reach(session, "TERMINATED", "CANCELLED", "ERROR")
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as opened:
