@@ -164,9 +164,9 @@ class Link:
     async def _consider(self, document: AssignmentSet) -> bool:
         """Take *document* up unless it is older than what we have.
 
-        One request is open at a time, so answers do not overtake each other. If
-        the hub service insists on an older generation of the same epoch, its
-        database was restored from a backup, and what it says is the truth.
+        Answers may overtake each other, and the newest counts. If the hub service
+        insists on an older generation of the same epoch, its database was restored
+        from a backup, and what it says is the truth.
         """
         position = Position(document.epoch, document.generation)
         insists = self._older >= INSISTING and position.epoch == self.position.epoch
@@ -207,7 +207,11 @@ class Link:
             if report is None:
                 continue
             try:
-                await self._send(session, report)
+                newest = await self._send(session, report)
+                if newest > self.position.generation:
+                    # The long poll should have said so. If it has missed it, a
+                    # heartbeat later is soon enough.
+                    await self._consider(await self._ask(session, 0.0))
             except LINK_ERRORS as error:
                 failures += 1
                 self._note_loss(error)
@@ -222,7 +226,8 @@ class Link:
         except TimeoutError:
             return
 
-    async def _send(self, session: aiohttp.ClientSession, report: AgentReport) -> None:
+    async def _send(self, session: aiohttp.ClientSession, report: AgentReport) -> int:
+        """Send *report*; return the generation the hub service is at."""
         async with session.put(
             f"{self._url}/report",
             data=msgspec.json.encode(report),
@@ -231,7 +236,8 @@ class Link:
             timeout=aiohttp.ClientTimeout(total=self._timing.call),
         ) as answer:
             await _check(answer)
-            msgspec.json.decode(await answer.read(), type=ReportAnswer)
+            said = msgspec.json.decode(await answer.read(), type=ReportAnswer)
+            return said.generation
 
     # -- patience ------------------------------------------------------------------
 
