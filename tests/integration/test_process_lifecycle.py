@@ -61,7 +61,7 @@ async def test_starting_twice_makes_one_container(node: Node) -> None:
     await node.runtime.start(spec, ContainerPatch())
 
     written = node.folder(spec.id).work / "starts"
-    await until(written.exists)
+    await until(lambda: written.exists() and written.read_text() != "")
     assert written.read_text() == "x"
     assert len(await node.runtime.list()) == 1
 
