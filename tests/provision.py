@@ -32,6 +32,7 @@ PACKAGES = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
     "debootstrap": "debootstrap",
+    "docker-registry": "docker-registry",
     "dockerd": "docker.io",
     "ip": "iproute2",
     "iptables": "iptables",

@@ -62,12 +62,18 @@ def _lacks_node() -> str:
     return "" if good else f"node {said.stdout.strip()} is too old"
 
 
+def _lacks_registry() -> str:
+    found = shutil.which("docker-registry")
+    return "" if found else "docker-registry is not installed"
+
+
 NEEDS: dict[str, Callable[[], str]] = {
     "postgres": _lacks_postgres,
     "docker": _lacks_docker,
     "bwrap": _lacks_bwrap,
     "browser": _lacks_browser,
     "node": _lacks_node,
+    "registry": _lacks_registry,
 }
 
 

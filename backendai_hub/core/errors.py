@@ -115,3 +115,39 @@ class UnavailableError(HubError):
     code = "unavailable"
     title = "Not available at the moment"
     status = 503
+
+
+class RegistryError(HubError):
+    """An image registry failed, or answered what cannot be so."""
+
+    code = "registry-failed"
+    title = "The image registry could not do this"
+    status = 502
+
+
+class RegistryRefusedError(RegistryError):
+    """The registry does not let us in, or does not allow this."""
+
+    code = "registry-refused"
+    title = "The image registry refused this"
+
+
+class RegistryLacksError(RegistryError):
+    """The registry has no such repository, tag or manifest."""
+
+    code = "registry-lacks"
+    title = "The image registry has no such image"
+
+
+class RegistryUnlistedError(RegistryError):
+    """The registry does not tell which repositories it has."""
+
+    code = "registry-unlisted"
+    title = "The image registry keeps no list of its repositories"
+
+
+class RegistryUnsupportedError(RegistryError):
+    """The registry cannot do this, or is set up not to."""
+
+    code = "registry-unsupported"
+    title = "The image registry does not support this"
