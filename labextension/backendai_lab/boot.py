@@ -4,7 +4,9 @@ All imports come first; then the process waits for its *activation*, a file that
 the agent writes into ``/run/backendai`` with the environment (which holds secrets
 and therefore is no part of the container's configuration) and the arguments of the
 server. A session that was started ahead of need differs from any other only in
-that this wait is longer.
+that this wait is longer. Then the owner's dotfiles are written and the bootstrap
+script is run, and a word is left for the agent how that went (``preparation.json``,
+beside where the activation was); then the server starts.
 
 Read from the process's own environment: ``BACKENDAI_RUN_DIR`` (where the activation
 appears, default ``/run/backendai``), ``BACKENDAI_PARK_SECONDS`` (how long to wait for
@@ -15,6 +17,7 @@ from the activation: ``BACKENDAI_LISTEN`` and all that JupyterHub gives its serv
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import sys
@@ -25,10 +28,14 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
+from backendai_lab.bootstrap import BootstrapError, run_bootstrap
+from backendai_lab.dotfiles import File, write_dotfiles
 from backendai_lab.lean import import_lean
 
 POLL_SECONDS: Final = 0.01
 ACTIVATION: Final = "activation.json"
+PREPARATION: Final = "preparation.json"
+BOOTSTRAP_SECONDS: Final = 300.0
 
 OPTIONS: Final = (
     "--ServerApp.jpserver_extensions=backendai_lab=True",
@@ -64,6 +71,9 @@ class Activation:
 
     environ: Mapping[str, str]
     argv: Sequence[str]
+    files: Sequence[File] = ()
+    bootstrap: str = ""
+    bootstrap_seconds: float = BOOTSTRAP_SECONDS
 
 
 def take_activation(path: Path) -> Activation | None:
@@ -75,10 +85,19 @@ def take_activation(path: Path) -> Activation | None:
     path.unlink()
     try:
         given = json.loads(text)
-        environ = {str(k): str(v) for k, v in given["environ"].items()}
-        return Activation(environ, [str(word) for word in given.get("argv", [])])
+        return Activation(
+            {str(k): str(v) for k, v in given["environ"].items()},
+            [str(word) for word in given.get("argv", [])],
+            tuple(_read_file(file) for file in given.get("files", [])),
+            str(given.get("bootstrap", "")),
+            float(given.get("bootstrap_seconds", BOOTSTRAP_SECONDS)),
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BootError(f"the activation cannot be read: {error!r}") from error
+
+
+def _read_file(given: Mapping[str, Any]) -> File:
+    return File(str(given["path"]), str(given["permission"]), str(given["content"]))
 
 
 def wait_for_activation(
@@ -140,7 +159,39 @@ async def trust_hub_version(server: Any) -> None:
     """
 
 
-def start(application: Any, activation: Activation) -> None:
+def prepare(activation: Activation, *, home: Path, run_dir: Path) -> None:
+    """Put the owner's files into *home* and run their script; tell the agent of it."""
+    if not activation.files and not activation.bootstrap.strip():
+        return
+    failure = ""
+    if activation.files:
+        for line in write_dotfiles(home, activation.files):
+            sys.stderr.write(f"backendai_lab.boot: {line}\n")
+    try:
+        if activation.bootstrap.strip():
+            run_bootstrap(
+                activation.bootstrap,
+                home=home,
+                run_dir=run_dir,
+                seconds=activation.bootstrap_seconds,
+            )
+            importlib.invalidate_caches()  # it may have installed packages
+    except BootstrapError as error:
+        failure = str(error)
+    leave_word(run_dir / PREPARATION, failure)
+    if failure:
+        raise BootError(failure)
+
+
+def leave_word(path: Path, failure: str) -> None:
+    """Tell the agent that the home is prepared, or why it could not be."""
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps({"failure": failure}))
+    unfinished.chmod(0o644)  # an agent that is not root must be able to read it
+    unfinished.replace(path)
+
+
+def start(application: Any, activation: Activation, *, run_dir: Path) -> None:
     """Become the session: set the environment and serve until told to end."""
     environ = dict(activation.environ)
     listen = environ.get("BACKENDAI_LISTEN", "tcp:0.0.0.0:8888")
@@ -149,6 +200,7 @@ def start(application: Any, activation: Activation) -> None:
     home = Path(environ.get("HOME") or os.environ.get("HOME") or "/")
     if home.is_dir():
         os.chdir(home)
+    prepare(activation, home=home, run_dir=run_dir)
     application.check_hub_version = trust_hub_version
     application.launch_instance(argv=[*OPTIONS, *options, *activation.argv])
 
@@ -168,7 +220,7 @@ def main() -> None:
         activation = wait_for_activation(
             run_dir / ACTIVATION, park_seconds=park_seconds
         )
-        start(application, activation)
+        start(application, activation, run_dir=run_dir)
     except BootError as error:
         sys.exit(f"backendai_lab.boot: {error}")
 
