@@ -18,6 +18,7 @@ from backendai_hub.api.agents import (
     EnrollRequest,
     Route,
     RouteTable,
+    SessionFile,
 )
 from backendai_hub.core.agents import Agent, AgentStatus, Isolation
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
@@ -192,6 +193,8 @@ def _spec(
         shares=shares,
         environ=dict(born["environ"]),
         argv=list(born["argv"]),
+        files=msgspec.convert(born.get("files", []), list[SessionFile]),
+        bootstrap=born.get("bootstrap", ""),
         prefix=session.prefix or "/",
     )
 

@@ -8,6 +8,8 @@ fresh report of a node that has taken up the assignment in question.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -20,10 +22,12 @@ from backendai_hub.api.agents import (
     ReportAnswer,
 )
 from backendai_hub.core.agents import AgentStatus, Device
+from backendai_hub.core.dotfiles import BOOTSTRAP_SECONDS
 from backendai_hub.core.errors import ConflictError, ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import (
+    DEADLINES,
     STARTING,
     TERMINAL,
     TRANSITIONS,
@@ -235,9 +239,20 @@ async def _advance(
             reason = seen.reason or words
             if status is SessionStatus.RUNNING:
                 reason = ""
-            await move(tx, record, status, reason)
+            await move(tx, record, status, reason, **_allow_time(tx, status, seen))
         elif status is record.status and seen.reason and status in STARTING:
             await explain(tx, record, seen.reason)
+
+
+def _allow_time(
+    tx: Transaction, status: SessionStatus, seen: ContainerReport
+) -> dict[str, Any]:
+    """Give a session that first runs its owner's script the time to do so."""
+    usual = DEADLINES.get(status)
+    if status is not SessionStatus.CREATING or not seen.bootstrap or usual is None:
+        return {}
+    seconds = usual + BOOTSTRAP_SECONDS
+    return {"deadline_at": tx.now + timedelta(seconds=seconds)}
 
 
 async def _end(tx: Transaction, record: SessionRecord, seen: ContainerReport) -> None:
