@@ -33,6 +33,7 @@ from backendai_agent.certs import (
 from backendai_agent.driver import Driver
 from backendai_agent.folders import write_durably
 from backendai_agent.forwarding import make_server
+from backendai_agent.image_keeper import ImageKeeper, KeeperTiming
 from backendai_agent.inventory import Inventory
 from backendai_agent.link import (
     LINK_ERRORS,
@@ -75,6 +76,7 @@ class AgentSettings:
     listen: Address = LOOPBACK
     advertise: Address | None = None
     starts: int = 4
+    image_fetches: int = 2
     relay_connections: int = CONNECTIONS
     timing: Timing = field(default_factory=Timing)
     link: LinkTiming = field(default_factory=LinkTiming)
@@ -114,6 +116,14 @@ class Agent:
             log=log,
         )
         self.driver = Driver(node, on_change=self._say)
+        self._keeper = ImageKeeper(
+            self.driver.images,
+            needed=self.driver.list_images,
+            on_change=self._say,
+            log=log,
+            limit=settings.image_fetches,
+            timing=KeeperTiming(resync=settings.timing.resync),
+        )
         self._link: Link | None = None
         self._isolation: Isolation | None = None
         self._machine_id = ""
@@ -130,6 +140,7 @@ class Agent:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.driver.run())
+                group.create_task(self._keeper.run())
                 group.create_task(self._connect())
                 group.create_task(self._rediscover())
         finally:
@@ -150,6 +161,7 @@ class Agent:
             for c in desired.containers
         ]
         self.driver.assign(msgspec.structs.replace(desired, containers=containers))
+        self._keeper.assign(desired.images)
 
     def report(self, sequence: int, epoch: int) -> AgentReport | None:
         """Describe the whole node."""
@@ -170,6 +182,7 @@ class Agent:
             unknown=account.unknown,
             isolation=getattr(self._runtime, "isolation_now", self._isolation),
             images=self.driver.images.present,
+            image_progress=self._keeper.account(),
         )
 
     def _say(self) -> None:

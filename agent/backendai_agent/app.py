@@ -96,6 +96,12 @@ class BackendAIAgent(Application):
     start_concurrency = Int(
         4, min=1, help="How many containers are started at the same time."
     ).tag(config=True)
+    image_fetches = Int(
+        2,
+        min=1,
+        help="How many images are fetched at the same time ahead of need. What a"
+        " session waits for is fetched at once.",
+    ).tag(config=True)
     relay_connections = Int(
         CONNECTIONS,
         min=1,
@@ -215,6 +221,7 @@ class BackendAIAgent(Application):
             listen=parse_address(self.listen),
             advertise=advertise,
             starts=self.start_concurrency,
+            image_fetches=self.image_fetches,
             relay_connections=self.relay_connections,
             timing=Timing(ready=self.ready_seconds, resync=self.resync_seconds),
         )

@@ -103,6 +103,11 @@ class Driver:
             find_unknown(specs, self._observed),
         )
 
+    def list_images(self) -> set[str]:
+        """List the images that containers wanted here run in or are about to."""
+        specs = self._desired.containers if self._desired else []
+        return {spec.image for spec in specs if spec.image}
+
     async def run(self) -> None:
         """Reconcile until cancelled. Containers keep running afterwards."""
         for container_id in await self._records.load():

@@ -243,7 +243,6 @@ def describe(
         reason=shown.reason[:2000],
         exit_code=past.exit_code if past else None,
         progress=shown.progress,
-        bootstrap=bool(spec.bootstrap.strip()),
     )
 
 

@@ -14,6 +14,7 @@ Routes (mutual TLS; the certificate is the identity)::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
@@ -41,6 +42,22 @@ class DesiredState(StrEnum):
     ABSENT = "absent"
 
 
+class ImageWish(StrEnum):
+    """What the hub wants of one image on a node."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+
+
+class ImageState(StrEnum):
+    """How far a node is with one image it was asked to hold or to remove."""
+
+    WAITING = "waiting"
+    PULLING = "pulling"
+    DONE = "done"
+    FAILED = "failed"
+
+
 class EnrollRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A new node shows its single-use token and asks for a certificate."""
 
@@ -58,14 +75,6 @@ class EnrollAnswer(msgspec.Struct, frozen=True, kw_only=True):
     authority: str
 
 
-class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A text file for the session's home; ``permission`` is octal, like "644"."""
-
-    path: str
-    permission: str
-    content: str
-
-
 class DeviceShare(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a device: *amount* of *slot*, in the slot's smallest unit."""
 
@@ -74,17 +83,61 @@ class DeviceShare(msgspec.Struct, frozen=True, kw_only=True):
     amount: int
 
 
+class RegistryCredential(msgspec.Struct, frozen=True, kw_only=True):
+    """A login at one registry: ``registry`` is its host, with a port if it has one.
+
+    It travels only over mutual TLS, is handed to that registry and to no other, and
+    is never stored or shown: its text form leaves the password out.
+    """
+
+    registry: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        """Describe the login without its secret."""
+        return f"RegistryCredential({self.username!r} at {self.registry!r})"
+
+    __str__ = __repr__
+
+    def __rich_repr__(self) -> Iterator[tuple[str, str]]:
+        """Yield what may be printed."""
+        yield "registry", self.registry
+        yield "username", self.username
+
+
+class ImageWanted(msgspec.Struct, frozen=True, kw_only=True):
+    """An image a node shall hold before anybody needs it, or shall remove."""
+
+    reference: str
+    wanted: ImageWish
+    credential: RegistryCredential | None = None
+
+
+class ImageProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a node is with one :class:`ImageWanted`.
+
+    ``wanted`` repeats what this is the answer to; ``progress`` is 0 to 1 while it
+    is known; ``reason`` says why it waits or has failed. What has failed is tried
+    again for as long as it is wanted.
+    """
+
+    reference: str
+    wanted: ImageWish
+    state: ImageState
+    progress: float | None = None
+    reason: str = ""
+
+
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All an agent needs to run one container of a session.
 
-    ``environ`` holds secrets, and so may ``files`` (written into the home) and
-    ``bootstrap`` (a script that runs once before the session is RUNNING): they travel
-    only over mutual TLS, are delivered to the container by file, and never appear in
-    the runtime's own records. ``labels``
+    ``environ`` holds secrets; it travels only over mutual TLS, is delivered to the
+    container by file, and never appears in the runtime's own records. ``labels``
     are what the agent writes on the container to recognise it later.
     ``memory`` and ``shmem`` are bytes, ``cpu`` is in thousandths of a core;
     ``references`` says what each runtime calls the image, ``image`` what the runtime
-    calls it that the node had when it was chosen.
+    calls it that the node had when it was chosen, ``credential`` is for fetching it.
     """
 
     id: str
@@ -100,11 +153,10 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     shares: list[DeviceShare] = []
     environ: dict[str, str] = {}
     argv: list[str] = []
-    files: list[SessionFile] = []
-    bootstrap: str = ""
     prefix: str = "/"
     profile: str = "full"
     grace_seconds: float = 10.0
+    credential: RegistryCredential | None = None
 
 
 class AssignmentSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +165,7 @@ class AssignmentSet(msgspec.Struct, frozen=True, kw_only=True):
     ``epoch`` changes when the hub service wants an older agent process fenced off:
     an agent whose ``epoch`` is smaller than the document's takes the new one over.
     A container the agent sees and this document does not name is *unknown*: it is
-    reported and left alone.
+    reported and left alone. Images it does not name are nobody's wish: they stay.
     """
 
     agent_id: str
@@ -121,13 +173,11 @@ class AssignmentSet(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     containers: list[ContainerSpec]
     heartbeat_seconds: float = 5.0
+    images: list[ImageWanted] = []
 
 
 class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one container looks like now; ``reason`` is for its owner to read.
-
-    ``bootstrap`` tells that a script runs in it before it is RUNNING, which takes time.
-    """
+    """What one container looks like now; ``reason`` is for its owner to read."""
 
     id: str
     session_id: str
@@ -135,7 +185,6 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     exit_code: int | None = None
     progress: float | None = None
-    bootstrap: bool = False
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +203,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     unknown: list[str]
     isolation: Isolation
     images: list[str] = []
+    image_progress: list[ImageProgress] = []
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -126,7 +126,7 @@ class CountingRuntime(FakeRuntime):
         self.go_on = asyncio.Event()
         self.given_up = asyncio.Event()
 
-    async def fetch(self, image, progress):
+    async def fetch(self, image, progress, credential=None):
         self.fetches += 1
         progress(0.5)
         try:

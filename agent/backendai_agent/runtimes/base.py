@@ -19,8 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
+
+Progress = Callable[[float | None], None]
+"""Hears how much of an image is here: 0 to 1, or None while that is not known."""
 
 
 class RuntimeFailure(Exception):  # noqa: N818 - it is what happened, told to the owner
@@ -74,8 +77,9 @@ class Runtime(Protocol):
 
     A runtime may also have ``listen`` (what JupyterLab is told to listen on; without
     it ``unix:<run>/lab.sock``), ``run_inside(container_id)`` (where the container
-    sees its ``run`` folder; without it ``/run/backendai``) and ``isolation_now`` (what
-    is kept apart now; without it, what :meth:`open` said holds for good).
+    sees its ``run`` folder; without it ``/run/backendai``), ``isolation_now`` (what is
+    kept apart now; without it, what :meth:`open` said holds for good) and
+    ``shorten(reference)`` (how :meth:`images` spells it; without it, just so).
     """
 
     name: str
@@ -89,8 +93,22 @@ class Runtime(Protocol):
     async def images(self) -> list[str]:
         """List the references of environments that need no fetching."""
 
-    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
-        """Make *image* available; raises RuntimeFailure with the reason."""
+    async def fetch(
+        self,
+        image: str,
+        progress: Progress,
+        credential: RegistryCredential | None = None,
+    ) -> None:
+        """Make *image* available; raises RuntimeFailure with the reason.
+
+        *credential* is for the registry it names alone, and nothing may show it.
+        """
+
+    async def discard(self, image: str) -> None:
+        """Remove *image* from this node; absent is success.
+
+        Raises RuntimeFailure with the reason while anything here runs in it.
+        """
 
     async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
         """Create and start the container; doing it twice makes one container.

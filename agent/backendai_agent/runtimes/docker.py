@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -23,6 +23,7 @@ from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
     Observed,
+    Progress,
     RuntimeFailure,
 )
 from backendai_agent.runtimes.docker_addresses import Addresses
@@ -50,10 +51,11 @@ from backendai_agent.runtimes.docker_facts import (
     user_offset,
 )
 from backendai_agent.runtimes.docker_folders import empty_folders, hand_over
-from backendai_agent.runtimes.docker_images import Pull, references
+from backendai_agent.runtimes.docker_images import Pull, discard, references
 from backendai_agent.runtimes.docker_network import ensure_network, set_firewall
-from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
+from backendai_hub.core.references import shorten
 
 READINGS: Final = 4
 """How often an address is read while its container keeps changing."""
@@ -150,6 +152,7 @@ class DockerRuntime(LoggingConfigurable):
         self._engine = Engine(self.url, self.log)
         self._bell = Bell()
         self._addresses = Addresses()
+        self._clearing: dict[str, str] = {}
         try:
             info = await self._engine.ask(lambda api: api.info())
             version = await self._engine.ask(lambda api: api.version())
@@ -231,13 +234,26 @@ class DockerRuntime(LoggingConfigurable):
         listed = await self._engine.ask(lambda api: api.images())
         return references(listed)
 
-    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
+    shorten = staticmethod(shorten)
+    """How the engine spells the references it lists."""
+
+    async def fetch(
+        self,
+        image: str,
+        progress: Progress,
+        credential: RegistryCredential | None = None,
+    ) -> None:
         """Pull *image*; giving up waiting ends the pull."""
-        pull = Pull(image, progress)
+        pull = Pull(image, progress, credential)
         try:
-            await self._engine.ask(pull.run)
+            await self._engine.ask_at_length(pull.run)
         finally:
             pull.stop()
+
+    async def discard(self, image: str) -> None:
+        """Remove *image*; the engine keeps layers that others share."""
+        needed = self._clearing
+        await self._engine.ask(lambda api: discard(api, image, list(needed.values())))
 
     # -- containers --------------------------------------------------------------
 
@@ -315,8 +331,13 @@ class DockerRuntime(LoggingConfigurable):
             if labels.get(LABEL_AGENT) != self._owner():
                 raise ClashError(f"container {container_id} is another agent's")
             image = found["Image"]
-            _remove(api, name, grace)
-        empty_folders(api, folder, image)
+        self._clearing[container_id] = image  # which may take the image's own rm
+        try:
+            if image:
+                _remove(api, name, grace)
+            empty_folders(api, folder, image)
+        finally:
+            del self._clearing[container_id]
 
     def _look(self, api: docker.APIClient) -> list[Observed]:
         owner = self._owner()

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 import docker
@@ -64,6 +64,27 @@ class Engine:
         """Put *question* to the engine's API on a thread; its errors come in words."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._ask, question)
+
+    async def ask_at_length(self, question: Callable[[docker.APIClient], T]) -> T:
+        """Put a *question* that may take hours, on a thread of its own.
+
+        Others never wait for that thread, not even the end of the program.
+        """
+        answer: Future[T] = Future()
+        answer.set_running_or_notify_cancel()
+        thread = threading.Thread(
+            target=self._settle, args=(answer, question), daemon=True
+        )
+        thread.start()
+        return await asyncio.wrap_future(answer)
+
+    def _settle(
+        self, answer: Future[T], question: Callable[[docker.APIClient], T]
+    ) -> None:
+        try:
+            answer.set_result(self._ask(question))
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+            answer.set_exception(error)
 
     def _ask(self, question: Callable[[docker.APIClient], T]) -> T:
         try:

@@ -3,8 +3,7 @@
 It behaves like a real one, as slowly and unreliably as its settings say. What it
 "runs" is kept in one small file per container, so that its containers survive the
 agent like real ones do, even a ``kill -9``. With the same ``seed`` the same things
-go wrong for the same containers. Of a bootstrap script only a last line ``exit N`` is
-understood; files and script can be read in the container's small file.
+go wrong for the same containers.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import re
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from aiohttp import WSMsgType, web
-from traitlets import Bool, Float, Int, List, Unicode
+from traitlets import Bool, Dict, Float, Int, List, Unicode
 from traitlets.config import Configurable
 
 from backendai_agent.crashpoints import crashpoint
@@ -29,10 +27,12 @@ from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
     Observed,
+    Progress,
     RuntimeFailure,
 )
-from backendai_hub.api.agents import ContainerSpec, SessionFile
+from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
+from backendai_hub.core.references import find_registry
 
 
 class FakeContainer(msgspec.Struct, kw_only=True):
@@ -46,9 +46,14 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     exit_code: int | None = None
     reason: str = ""
     environ: dict[str, str] = {}
-    files: list[SessionFile] = []
-    bootstrap: str = ""
     lines: list[str] = []
+
+
+class FakeImages(msgspec.Struct, kw_only=True):
+    """What became of environments that do not exist."""
+
+    fetched: set[str] = set()
+    discarded: set[str] = set()
 
 
 class FakeRuntime(Configurable):
@@ -67,6 +72,11 @@ class FakeRuntime(Configurable):
     missing = List(Unicode(), help="Environments that cannot be fetched.").tag(
         config=True
     )
+    private = Dict(
+        value_trait=Unicode(),
+        key_trait=Unicode(),
+        help="Environments that only who knows this password can fetch, as anybody.",
+    ).tag(config=True)
     fetch_seconds = Float(0.5, min=0, help="How long fetching takes.").tag(config=True)
     start_seconds = Float(0.1, min=0, help="How long starting takes.").tag(config=True)
     stop_seconds = Float(0.0, min=0, help="How long stopping takes.").tag(config=True)
@@ -93,7 +103,7 @@ class FakeRuntime(Configurable):
         self._listeners: list[asyncio.Queue[str]] = []
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._going_on: set[asyncio.Task[None]] = set()
-        self._fetched: set[str] = set()
+        self._images = FakeImages()
         self._starts = 0
         self._page = web.AppRunner(_make_page(), access_log=None, shutdown_timeout=0.5)
         self._port = 0
@@ -101,6 +111,10 @@ class FakeRuntime(Configurable):
     @property
     def _folder(self) -> Path:
         return self._root / "fake-containers"
+
+    @property
+    def _images_file(self) -> Path:
+        return self._root / "fake-images.json"
 
     @property
     def _root(self) -> Path:
@@ -118,6 +132,9 @@ class FakeRuntime(Configurable):
                 found = msgspec.json.decode(path.read_bytes(), type=FakeContainer)
                 self._containers[found.id] = found
                 self._arm(found)
+            if self._images_file.is_file():
+                known = self._images_file.read_bytes()
+                self._images = msgspec.json.decode(known, type=FakeImages)
         return Isolation(
             runtime="fake",
             tier="none",
@@ -137,16 +154,38 @@ class FakeRuntime(Configurable):
 
     async def images(self) -> list[str]:
         """List the environments that are here."""
-        return sorted({*self.present, *self._fetched})
+        return sorted({*self.present, *self._images.fetched} - self._images.discarded)
 
-    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
+    async def fetch(
+        self,
+        image: str,
+        progress: Progress,
+        credential: RegistryCredential | None = None,
+    ) -> None:
         """Take a while, in ten steps."""
         for step in range(10):
             progress(step / 10)
             await asyncio.sleep(self.fetch_seconds / 10)
         if image in self.missing:
             raise RuntimeFailure(f"there is no environment {image}")
-        self._fetched.add(image)
+        if image in self.private and credential != _login(image, self.private[image]):
+            raise RuntimeFailure(f"the registry of {image} wants another login")
+        self._images.fetched.add(image)
+        self._images.discarded.discard(image)
+        await self._save_images()
+
+    async def discard(self, image: str) -> None:
+        """Forget the environment, unless a container runs in it."""
+        if any(c.image == image and not c.ended for c in self._containers.values()):
+            raise RuntimeFailure(f"a container runs in {image}")
+        self._images.fetched.discard(image)
+        self._images.discarded.add(image)
+        await self._save_images()
+
+    async def _save_images(self) -> None:
+        if self.persist:
+            content = msgspec.json.encode(self._images)
+            await asyncio.to_thread(write_durably, self._images_file, content)
 
     async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
         """Start the container unless it is here already.
@@ -171,24 +210,16 @@ class FakeRuntime(Configurable):
         fresh.started_at = time.time()
         fresh.environ = dict(patch.environ)
         fresh.lines = [f"{spec.image} started for {spec.owner or 'nobody'}"]
-        fresh.files, fresh.bootstrap = spec.files, spec.bootstrap
         await self._save(fresh)
-        failure = await asyncio.to_thread(self._begin, spec)
-        if failure:
-            await self.end(spec.id, 1, "exited with code 1")
+        await asyncio.to_thread(self._begin, spec.id)
         self._arm(fresh)
         self._tell(spec.id)
 
-    def _begin(self, spec: ContainerSpec) -> str:
-        """Do what a main program does first: take up its activation, and its script."""
-        folder = container_folder(self._root, spec.id)
+    def _begin(self, container_id: str) -> None:
+        """Do what a main program does first: take up its activation."""
         with (self._root / "fake-starts.log").open("a") as log:
-            log.write(f"{spec.id}\n")
-        folder.activation.unlink(missing_ok=True)
-        last = re.search(r"^exit (0*[1-9]\d*)\s*\Z", spec.bootstrap, re.MULTILINE)
-        failure = f"the bootstrap script ended with exit code {last[1]}" if last else ""
-        write_durably(folder.preparation, msgspec.json.encode({"failure": failure}))
-        return failure
+            log.write(f"{container_id}\n")
+        container_folder(self._root, container_id).activation.unlink(missing_ok=True)
 
     async def stop(self, container_id: str, grace: float) -> None:
         """Remove the container."""
@@ -299,6 +330,11 @@ class FakeRuntime(Configurable):
     def _tell(self, container_id: str) -> None:
         for queue in self._listeners:
             queue.put_nowait(container_id)
+
+
+def _login(image: str, password: str) -> RegistryCredential:
+    registry = find_registry(image)
+    return RegistryCredential(registry=registry, username="anybody", password=password)
 
 
 def _make_page() -> web.Application:

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import sys
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,12 +26,18 @@ from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
     Observed,
+    Progress,
     RuntimeFailure,
 )
 from backendai_agent.runtimes.process_environment import Environment
 from backendai_agent.runtimes.process_limits import Bounds, Limits
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
-from backendai_agent.runtimes.process_node import Node, NodeWishes, look_at_node
+from backendai_agent.runtimes.process_node import (
+    Node,
+    NodeWishes,
+    look_again,
+    look_at_node,
+)
 from backendai_agent.runtimes.process_packages import own_python
 from backendai_agent.runtimes.process_preparation import (
     Choice,
@@ -63,7 +69,7 @@ from backendai_agent.runtimes.process_supervisor import (
 from backendai_agent.runtimes.process_tending import Tended, connect, tend
 from backendai_agent.runtimes.process_tiers import NONE, find_shell
 from backendai_agent.runtimes.process_view import is_running, observe_all
-from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
 from backendai_hub.core.ids import is_id
 
@@ -156,6 +162,7 @@ class ProcessRuntime(Configurable):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._node: Node | None = None
+        self._looking = asyncio.Lock()
         self._watcher = Watcher()
         self._users = UserRange(self.first_uid, self.uid_count)
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = (
@@ -251,10 +258,38 @@ class ProcessRuntime(Configurable):
         """List the names of the prepared environments that work."""
         return sorted(self._here.environments)
 
-    async def fetch(self, image: str, progress: Callable[[float | None], None]) -> None:
-        """Environments are prepared by the operator: one is here, or never will be."""
+    @property
+    def isolation_now(self) -> Isolation:
+        """What is kept apart; its notes follow what became of environments."""
+        return self._here.isolation
+
+    async def fetch(
+        self,
+        image: str,
+        progress: Progress,
+        credential: RegistryCredential | None = None,
+    ) -> None:
+        """Take up an environment that was prepared since the agent started.
+
+        Preparing is the operator's: there is no registry to fetch one from.
+        """
+        wishes = self._wishes()
+        async with self._looking:
+            for name, prefix in wishes.environments.items():
+                if image in {name, prefix} and name not in self._here.environments:
+                    self._node = await asyncio.to_thread(
+                        look_again, self._here, wishes, name
+                    )
         self._environment(image)
         progress(1.0)
+
+    async def discard(self, image: str) -> None:
+        """Refuse to: what the operator has prepared is the operator's to remove."""
+        if any(image in {e.name, e.prefix} for e in self._here.environments.values()):
+            raise RuntimeFailure(
+                f"the environment {image} was prepared by this node's operator, who"
+                " alone can remove it: take it out of ProcessRuntime.environments"
+            )
 
     def _environment(self, image: str) -> Environment:
         for environment in self._here.environments.values():

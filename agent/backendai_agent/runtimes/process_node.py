@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from backendai_agent.runtimes.base import RuntimeFailure
 from backendai_agent.runtimes.process_environment import (
     Environment,
@@ -116,6 +118,23 @@ def look_at_node(wishes: NodeWishes) -> Node:
         environments=environments,
         unusable=unusable,
         isolation=isolation,
+    )
+
+
+def look_again(node: Node, wishes: NodeWishes, name: str) -> Node:
+    """Try the environment *name* once more: it may have been prepared since."""
+    only = replace(wishes, environments={name: wishes.environments[name]})
+    usable, unusable = _choose_environments(only, node.tier)
+    before = node.unusable.get(name)
+    notes = [note for note in node.isolation.notes if note != before]
+    others = {n: why for n, why in node.unusable.items() if n != name}
+    return replace(
+        node,
+        environments={**node.environments, **usable},
+        unusable=others | unusable,
+        isolation=msgspec.structs.replace(
+            node.isolation, notes=[*notes, *unusable.values()]
+        ),
     )
 
 
