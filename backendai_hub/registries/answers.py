@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 MOST_PAGES: Final = 1000
 
+# Before there was a code for it, registries took a tag to delete for a bad digest.
+_UNSUPPORTED: Final = frozenset({"UNSUPPORTED", "DIGEST_INVALID"})
 _LONGEST_TOLD: Final = 200
 
 
@@ -48,7 +50,7 @@ def explain(connection: Connection, answer: Answer, what: str) -> RegistryError:
     told = connection.redact(told)[:_LONGEST_TOLD]
     told = "".join(letter if letter.isprintable() else " " for letter in told)
     answered = f"{answer.status}{told and f', {told!r}'}"
-    unsupported = answer.status in {405, 501} or problem.code == "UNSUPPORTED"
+    unsupported = answer.status in {405, 501} or problem.code in _UNSUPPORTED
     if unsupported:
         return connection.error(
             f"does not do this: {what} (it answered {answered})",

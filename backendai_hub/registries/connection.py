@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -239,5 +240,7 @@ def _tell(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, aiohttp.ClientConnectorError):
-        return error.os_error.strerror or "no connection"
+        number, told = error.os_error.errno, error.os_error.strerror
+        # What asyncio says of a refused connection is the address, which is known.
+        return (os.strerror(number) if number and number > 0 else told) or "no way"
     return type(error).__name__

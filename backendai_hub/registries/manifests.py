@@ -167,9 +167,9 @@ class ImageConfig(msgspec.Struct, frozen=True):
         """Return when the image says it was made; None where that is no time."""
         try:
             when = msgspec.convert(self.created, datetime)
-        except msgspec.ValidationError:
+            return when.astimezone(UTC) if when.tzinfo else None
+        except (msgspec.ValidationError, OverflowError):
             return None
-        return when.astimezone(UTC) if when.tzinfo else None
 
 
 def _names_image(entry: Descriptor) -> bool:
