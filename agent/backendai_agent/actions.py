@@ -22,11 +22,13 @@ from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import ContainerFolder, container_folder
 from backendai_agent.images import Images
 from backendai_agent.logs import Log
+from backendai_agent.preparation import find_omission, read_preparation
 from backendai_agent.reconcile import End, Phase, Record, Showing, list_devices
 from backendai_agent.records import Records
 from backendai_agent.relay import Relays
 from backendai_agent.runtimes.base import ContainerPatch, Runtime, RuntimeFailure
 from backendai_hub.api.agents import ContainerSpec, ContainerState, DeviceShare
+from backendai_hub.core.dotfiles import BOOTSTRAP_SECONDS
 
 T = TypeVar("T")
 Attach = Callable[[Sequence[DeviceShare]], Awaitable[ContainerPatch]]
@@ -151,14 +153,22 @@ class Actions:
 
     async def probe(self, spec: ContainerSpec) -> None:
         """Wait until JupyterLab answers; only then is the container RUNNING."""
-        self._show(spec.id, Showing(ContainerState.CREATING))
+        limit, words = self._node.timing.ready, ""
+        if spec.bootstrap.strip():
+            limit += BOOTSTRAP_SECONDS
+            words = "running the bootstrap script; JupyterLab starts when it has ended"
+        self._show(spec.id, Showing(ContainerState.CREATING, reason=words))
         crashpoint("agent.probing")
-        limit = self._node.timing.ready
         try:
             async with asyncio.timeout(limit):
                 await self._answering(spec)
         except TimeoutError:
             await self._fail(spec, f"JupyterLab did not answer within {limit:.0f} s")
+            return
+        folder = self._folder(spec.id)
+        omission = await asyncio.to_thread(find_omission, spec, folder)
+        if omission:
+            await self._fail(spec, omission)
             return
         crashpoint("agent.ready")
         await self._remember(spec, Phase.READY)
@@ -205,13 +215,14 @@ class Actions:
     async def end(self, end: End) -> None:
         """Write down that the container ended by itself, and how."""
         spec = end.spec
-        self._node.log.info("container %s ended: %s", spec.id, end.reason)
+        reason = await self._explain(end)
+        self._node.log.info("container %s ended: %s", spec.id, reason)
         record = Record(
             session_id=spec.session_id,
             phase=Phase.ENDED,
             began=True,
             state=end.state,
-            reason=end.reason,
+            reason=reason,
             exit_code=end.exit_code,
             devices=list_devices(spec),
         )
@@ -220,6 +231,14 @@ class Actions:
         await self._records.save(spec.id, record)
         await asyncio.to_thread(folder.activation.unlink, missing_ok=True)
         await self._close_lines(spec)
+
+    async def _explain(self, end: End) -> str:
+        """Say why it ended; of its preparation, the session knows that best."""
+        past = self._records.past.get(end.spec.id)
+        if past is None or past.phase is Phase.READY:
+            return end.reason
+        told = await asyncio.to_thread(read_preparation, self._folder(end.spec.id))
+        return (told.failure if told else "") or end.reason
 
     async def _fail(self, spec: ContainerSpec, reason: str) -> None:
         await self.end(End(spec, ContainerState.EXITED, reason))

@@ -1,4 +1,4 @@
-"""What a session's main program is told: its environment and its arguments.
+"""What a session's main program is told: environment, arguments, files and script.
 
 The program waits for ``activation.json`` in its ``run`` folder, reads it, removes
 it and becomes the single-user server. Secrets therefore never appear in the
@@ -16,6 +16,7 @@ import msgspec
 from backendai_agent.folders import INSIDE, ContainerFolder, write_durably
 from backendai_agent.runtimes.base import ContainerPatch
 from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.core.dotfiles import BOOTSTRAP_SECONDS
 
 THREADS: Final = (
     "OMP_NUM_THREADS",
@@ -100,7 +101,13 @@ def build_activation(
     spec: ContainerSpec, patch: ContainerPatch, around: Surroundings
 ) -> dict[str, Any]:
     """Build the content of ``activation.json``."""
-    return {"environ": build_environ(spec, patch, around), "argv": list(spec.argv)}
+    return {
+        "environ": build_environ(spec, patch, around),
+        "argv": list(spec.argv),
+        "files": msgspec.to_builtins(spec.files),
+        "bootstrap": spec.bootstrap,
+        "bootstrap_seconds": BOOTSTRAP_SECONDS,
+    }
 
 
 def write_activation(folder: ContainerFolder, activation: dict[str, Any]) -> None:

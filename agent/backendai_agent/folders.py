@@ -44,6 +44,11 @@ class ContainerFolder:
         return self.run / "activation.json"
 
     @property
+    def preparation(self) -> Path:
+        """What the container says of its owner's files and script; not trusted."""
+        return self.run / "preparation.json"
+
+    @property
     def hub_socket(self) -> Path:
         """Where the container reaches the platform."""
         return self.run / "hub.sock"

@@ -243,6 +243,7 @@ def describe(
         reason=shown.reason[:2000],
         exit_code=past.exit_code if past else None,
         progress=shown.progress,
+        bootstrap=bool(spec.bootstrap.strip()),
     )
 
 

@@ -75,6 +75,14 @@ class EnrollAnswer(msgspec.Struct, frozen=True, kw_only=True):
     authority: str
 
 
+class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A text file for the session's home; ``permission`` is octal, like "644"."""
+
+    path: str
+    permission: str
+    content: str
+
+
 class DeviceShare(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a device: *amount* of *slot*, in the slot's smallest unit."""
 
@@ -132,8 +140,10 @@ class ImageProgress(msgspec.Struct, frozen=True, kw_only=True):
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All an agent needs to run one container of a session.
 
-    ``environ`` holds secrets; it travels only over mutual TLS, is delivered to the
-    container by file, and never appears in the runtime's own records. ``labels``
+    ``environ`` holds secrets, and so may ``files`` (written into the home) and
+    ``bootstrap`` (a script that runs once before the session is RUNNING): they travel
+    only over mutual TLS, are delivered to the container by file, and never appear in
+    the runtime's own records. ``labels``
     are what the agent writes on the container to recognise it later.
     ``memory`` and ``shmem`` are bytes, ``cpu`` is in thousandths of a core;
     ``references`` says what each runtime calls the image, ``image`` what the runtime
@@ -153,6 +163,8 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     shares: list[DeviceShare] = []
     environ: dict[str, str] = {}
     argv: list[str] = []
+    files: list[SessionFile] = []
+    bootstrap: str = ""
     prefix: str = "/"
     profile: str = "full"
     grace_seconds: float = 10.0
@@ -177,7 +189,10 @@ class AssignmentSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one container looks like now; ``reason`` is for its owner to read."""
+    """What one container looks like now; ``reason`` is for its owner to read.
+
+    ``bootstrap`` tells that a script runs in it before it is RUNNING, which takes time.
+    """
 
     id: str
     session_id: str
@@ -185,6 +200,7 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     exit_code: int | None = None
     progress: float | None = None
+    bootstrap: bool = False
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True):

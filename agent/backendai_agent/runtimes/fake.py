@@ -3,7 +3,8 @@
 It behaves like a real one, as slowly and unreliably as its settings say. What it
 "runs" is kept in one small file per container, so that its containers survive the
 agent like real ones do, even a ``kill -9``. With the same ``seed`` the same things
-go wrong for the same containers.
+go wrong for the same containers. Of a bootstrap script only a last line ``exit N`` is
+understood; files and script can be read in the container's small file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
@@ -30,7 +32,7 @@ from backendai_agent.runtimes.base import (
     Progress,
     RuntimeFailure,
 )
-from backendai_hub.api.agents import ContainerSpec, RegistryCredential
+from backendai_hub.api.agents import ContainerSpec, RegistryCredential, SessionFile
 from backendai_hub.core.agents import Isolation
 from backendai_hub.core.references import find_registry
 
@@ -46,6 +48,8 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     exit_code: int | None = None
     reason: str = ""
     environ: dict[str, str] = {}
+    files: list[SessionFile] = []
+    bootstrap: str = ""
     lines: list[str] = []
 
 
@@ -210,16 +214,24 @@ class FakeRuntime(Configurable):
         fresh.started_at = time.time()
         fresh.environ = dict(patch.environ)
         fresh.lines = [f"{spec.image} started for {spec.owner or 'nobody'}"]
+        fresh.files, fresh.bootstrap = spec.files, spec.bootstrap
         await self._save(fresh)
-        await asyncio.to_thread(self._begin, spec.id)
+        failure = await asyncio.to_thread(self._begin, spec)
+        if failure:
+            await self.end(spec.id, 1, "exited with code 1")
         self._arm(fresh)
         self._tell(spec.id)
 
-    def _begin(self, container_id: str) -> None:
-        """Do what a main program does first: take up its activation."""
+    def _begin(self, spec: ContainerSpec) -> str:
+        """Do what a main program does first: take up its activation, and its script."""
+        folder = container_folder(self._root, spec.id)
         with (self._root / "fake-starts.log").open("a") as log:
-            log.write(f"{container_id}\n")
-        container_folder(self._root, container_id).activation.unlink(missing_ok=True)
+            log.write(f"{spec.id}\n")
+        folder.activation.unlink(missing_ok=True)
+        last = re.search(r"^exit (0*[1-9]\d*)\s*\Z", spec.bootstrap, re.MULTILINE)
+        failure = f"the bootstrap script ended with exit code {last[1]}" if last else ""
+        write_durably(folder.preparation, msgspec.json.encode({"failure": failure}))
+        return failure
 
     async def stop(self, container_id: str, grace: float) -> None:
         """Remove the container."""
