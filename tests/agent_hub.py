@@ -27,6 +27,8 @@ from backendai_hub.api.agents import (
     DesiredState,
     EnrollAnswer,
     EnrollRequest,
+    ImageProgress,
+    ImageWanted,
     ReportAnswer,
 )
 
@@ -149,6 +151,7 @@ class AgentHub:
         self.generation = 0
         self.heartbeat = 1.0
         self.wanted: dict[str, ContainerSpec] = {}
+        self.images: list[ImageWanted] = []
         self.enrolled: list[EnrollRequest] = []
         self.renewed = 0
         self.reports: list[AgentReport] = []
@@ -199,6 +202,26 @@ class AgentHub:
             del self.wanted[container_id]
             self.generation += 1
             self.changed.notify_all()
+
+    async def want_images(self, *images: ImageWanted) -> None:
+        """Say which images are wanted from now on, and which are not to be there."""
+        async with self.changed:
+            self.images = list(images)
+            self.generation += 1
+            self.changed.notify_all()
+
+    async def until_image(self, reference: str, state: str) -> ImageProgress:
+        """Wait until the image is reported in *state*."""
+
+        def find(report: AgentReport) -> ImageProgress | None:
+            for told in report.image_progress:
+                if told.reference == reference and told.state == state:
+                    return told
+            return None
+
+        found = find(await self.until(lambda r: find(r) is not None))
+        assert found is not None
+        return found
 
     async def until(self, told: Callable[[AgentReport], bool]) -> AgentReport:
         """Return the first report from now on (or the last) for which *told*."""
@@ -284,6 +307,7 @@ class AgentHub:
                 generation=self.generation,
                 epoch=self.epoch,
                 containers=list(self.wanted.values()),
+                images=self.images,
                 heartbeat_seconds=self.heartbeat,
             )
         )

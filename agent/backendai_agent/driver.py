@@ -31,7 +31,12 @@ from backendai_agent.reconcile import (
 )
 from backendai_agent.records import Records
 from backendai_agent.runtimes.base import Observed
-from backendai_hub.api.agents import AssignmentSet, ContainerReport, ContainerState
+from backendai_hub.api.agents import (
+    AssignmentSet,
+    ContainerReport,
+    ContainerState,
+    DesiredState,
+)
 from backendai_hub.core.ids import is_id
 
 
@@ -106,7 +111,8 @@ class Driver:
     def list_images(self) -> set[str]:
         """List the images that containers wanted here run in or are about to."""
         specs = self._desired.containers if self._desired else []
-        return {spec.image for spec in specs if spec.image}
+        running = DesiredState.RUNNING
+        return {s.image for s in specs if s.image and s.desired is running}
 
     async def run(self) -> None:
         """Reconcile until cancelled. Containers keep running afterwards."""

@@ -232,7 +232,7 @@ def discard(api: docker.APIClient, image: str, needed: Collection[str]) -> None:
     rows = [row for row in api.containers(all=True) if row["ImageID"] == found]
     if rows or found in needed:
         some = "a container" if len(rows) < 2 else f"{len(rows)} containers"
-        raise RuntimeFailure(f"{some} on this node still need the image {image}")
+        raise RuntimeFailure(f"the image {image} is needed by {some} on this node")
     try:
         api.remove_image(image)
     except docker.errors.NotFound:
