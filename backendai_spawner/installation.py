@@ -19,19 +19,44 @@ from urllib.parse import urlsplit
 from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue
 
+from backendai_hub.core.access import (
+    ADMIN_SCOPE,
+    ADMIN_SCOPES,
+    USER_SCOPE,
+    USER_SCOPES,
+    Resource,
+    admin_scope,
+    user_scope,
+)
 from backendai_hub.core.configuration import ConfigurationError
 from backendai_spawner.connection import Connection, read_connection
 
 SERVICE: Final = "backendai"
 SPAWNER_SERVICE: Final = "backendai-spawner"
 SERVICE_ACCESS: Final = f"access:services!service={SERVICE}"
-USER_SCOPE: Final = "custom:backendai:user"
-ADMIN_SCOPE: Final = "custom:backendai:admin"
 ACT_FOR_SCOPE: Final = "custom:backendai:act-for"
 
 SCOPES: Final[Mapping[str, Mapping[str, Any]]] = {
-    USER_SCOPE: {"description": "Use Backend.AI: launch, see and end own sessions."},
-    ADMIN_SCOPE: {"description": "Administer Backend.AI, if it takes you for one."},
+    USER_SCOPE: {
+        "description": "Use Backend.AI: all of one's own things.",
+        "subscopes": sorted(USER_SCOPES),
+    },
+    ADMIN_SCOPE: {
+        "description": "Administer Backend.AI, if it takes you for an administrator.",
+        "subscopes": sorted(ADMIN_SCOPES),
+    },
+    **{
+        user_scope(resource): {
+            "description": f"Backend.AI: one's own rights on {resource}."
+        }
+        for resource in Resource
+    },
+    **{
+        admin_scope(resource): {
+            "description": f"Backend.AI: an administrator's rights on {resource}."
+        }
+        for resource in Resource
+    },
     ACT_FOR_SCOPE: {"description": "Speak to Backend.AI for any user (its spawner)."},
 }
 

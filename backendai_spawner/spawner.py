@@ -19,6 +19,7 @@ from traitlets import Float, Unicode, default
 
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.client.hub import HubClient
+from backendai_hub.core.access import SESSION_SCOPES
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
 from backendai_hub.core.sessions import Attachment, SessionStatus
 from backendai_spawner.clients import shared_client
@@ -36,7 +37,8 @@ from backendai_spawner.options import (
 from backendai_spawner.progress import SpawnProgress
 from backendai_spawner.refusals import SpawnRefusedError, refusal_from
 
-USER_SCOPES = ("access:services!service=backendai", "custom:backendai:user")
+# What runs in a notebook has its user's rights on sessions and data, and no others.
+USER_SCOPES = ("access:services!service=backendai", *sorted(SESSION_SCOPES))
 """What a session's own token, and the tokens of people who open it, may do with us."""
 
 

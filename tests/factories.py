@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from cryptography import x509
 from cryptography.fernet import Fernet
 from cryptography.hazmat.primitives import hashes, serialization
@@ -21,7 +22,7 @@ from backendai_hub.api.agents import (
     EnrollRequest,
 )
 from backendai_hub.api.sessions import SessionRequest
-from backendai_hub.core.access import Caller, Principal
+from backendai_hub.core.access import ADMIN_SCOPES, USER_SCOPES, Caller, Principal
 from backendai_hub.core.agents import Device, Isolation
 from backendai_hub.core.ids import make_id
 from backendai_hub.core.images import Image
@@ -34,7 +35,7 @@ from backendai_hub.operations.placement import apply_plan, load_snapshot
 from backendai_hub.operations.platform import Platform, Settings, Vault
 from backendai_hub.operations.reports import accept_report
 from backendai_hub.operations.submit import Submission, submit_session
-from backendai_hub.operations.users import ensure_user
+from backendai_hub.operations.users import ensure_user, make_principal
 from backendai_hub.scheduling.plan import plan
 
 GIB = 1 << 30
@@ -196,7 +197,8 @@ async def principal_of(
     platform: Platform, name: str, caller: Caller = Caller.SPAWNER
 ) -> Principal:
     user = await ensure_user(platform, name)
-    return Principal(caller=caller, name=name, id=user.id)
+    made = make_principal(user, scopes=USER_SCOPES | ADMIN_SCOPES, credential="spawner")
+    return msgspec.structs.replace(made, caller=caller)
 
 
 async def submit(
@@ -216,7 +218,7 @@ async def submit(
     }
     return await submit_session(
         platform,
-        Principal(caller=Caller.SPAWNER, name=name, id=user.id),
+        await principal_of(platform, name),
         user,
         SessionRequest(**request),
         key,

@@ -14,8 +14,8 @@ Routes (mutual TLS; the certificate is the identity)::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -65,6 +65,7 @@ class EnrollRequest(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     csr: str
     machine_id: str
+    resource_group: str | None = None
 
 
 class EnrollAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,10 +109,9 @@ class RegistryCredential(msgspec.Struct, frozen=True, kw_only=True):
 
     __str__ = __repr__
 
-    def __rich_repr__(self) -> Iterator[tuple[str, str]]:
-        """Yield what may be printed."""
-        yield "registry", self.registry
-        yield "username", self.username
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """List what may be printed."""
+        return [("registry", self.registry), ("username", self.username)]
 
 
 class ImageWanted(msgspec.Struct, frozen=True, kw_only=True):

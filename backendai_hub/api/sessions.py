@@ -15,14 +15,21 @@ class SessionRequest(
     """What a user asks for.
 
     ``slots`` are amounts as people write them: ``{"cpu": "2", "mem": "4g"}``. What
-    is left out comes from the image. ``attachment``, ``environ`` and ``argv`` are
+    is left out comes from the image, the project, and the first resource group that
+    is open to the user. ``bootstrap_script`` takes the place of the keypair's.
+    ``attachment``, ``environ`` and ``argv`` are
     taken from the spawner only.
     """
 
     image: str
+    architecture: str | None = None
     name: str | None = None
     type: SessionType = SessionType.INTERACTIVE
     project: str | None = None
+    resource_group: str | None = None
+    priority: int | None = None
+    cluster_size: int = 1
+    bootstrap_script: str | None = None
     slots: dict[str, Any] = {}
     shmem: str | int | None = None
     attachment: Attachment | None = None
@@ -59,6 +66,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     room: list[SlotRoom]
     nodes: int
     project: str
+    projects: list[str] = []
+    resource_groups: list[str] = []
     limits: list[LimitMeter] = []
 
 

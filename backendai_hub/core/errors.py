@@ -85,6 +85,20 @@ class StaleRevisionError(ConflictError):
     title = "It was changed meanwhile"
 
 
+class LimitReachedError(ConflictError):
+    """A limit of a policy is reached; less, or later, would be allowed."""
+
+    code = "limit-reached"
+    title = "A limit is reached"
+
+
+class InUseError(ConflictError):
+    """Something still refers to it; ``users`` lists what."""
+
+    code = "in-use"
+    title = "It is in use"
+
+
 class PreconditionFailedError(HubError):
     """``If-Match`` names an older revision."""
 

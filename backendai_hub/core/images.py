@@ -1,8 +1,146 @@
-"""Environments: what a session runs in, and how much it needs at least."""
+"""Environments: registries, the images in them, and what an image needs."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Annotated, Any
+
 import msgspec
+
+from backendai_hub.core.fields import (
+    Choice,
+    Document,
+    Flag,
+    Line,
+    Page,
+    Size,
+    Slots,
+    Slug,
+    Words,
+    field,
+)
+
+LOCAL_REGISTRY = "local"
+"""The registry of the images that the site's configuration lists."""
+
+
+class RegistryType(StrEnum):
+    """How a registry is spoken to."""
+
+    DOCKER = "docker"
+    HARBOR = "harbor"
+    HARBOR2 = "harbor2"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    ECR = "ecr"
+    ECR_PUBLIC = "ecr-public"
+    OCP = "ocp"
+    LOCAL = "local"
+
+
+class ImageType(StrEnum):
+    """What an image is for."""
+
+    COMPUTE = "compute"
+    SYSTEM = "system"
+    SERVICE = "service"
+
+
+class Registry(msgspec.Struct, frozen=True, kw_only=True):
+    """Where images come from. The password is stored encrypted and never shown."""
+
+    id: str
+    name: Annotated[
+        str, field(Slug(), "Its name, as domains' lists of registries have it.")
+    ]
+    url: Annotated[
+        str, field(Line(most=1024), "Its address, such as https://registry.example.")
+    ] = ""
+    type: Annotated[
+        str, field(Choice(of=tuple(RegistryType)), "How it is spoken to.", once=True)
+    ] = RegistryType.DOCKER
+    project: Annotated[
+        str, field(Line(most=256), "The project or namespace that is read.")
+    ] = ""
+    repositories: Annotated[
+        list[str],
+        field(
+            Words(most=1000, longest=255),
+            "Repositories to read where the registry does not list them.",
+        ),
+    ] = []
+    username: Annotated[str, field(Line(most=256), "Who logs in there.")] = ""
+    password: Annotated[
+        str | None,
+        field(
+            Page(most=4096),
+            "The password or token; write only. Empty takes it away.",
+        ),
+    ] = ""
+    ssl_verify: Annotated[
+        bool, field(Flag(), "Whether its certificate is checked.")
+    ] = True
+    is_active: Annotated[
+        bool, field(Flag(), "Inactive: its images are not offered.")
+    ] = True
+    is_global: Annotated[
+        bool, field(Flag(), "Whether projects may name it without being allowed to.")
+    ] = False
+    extra: Annotated[
+        dict[str, Any], field(Document(form=dict[str, Any]), "Further settings.")
+    ] = {}
+    has_password: bool = False
+    rescanned_at: str | None = None
+    revision: int = 1
+    created_at: str = ""
+    modified_at: str = ""
+
+
+class ImageRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One image for one architecture, as administrators see it.
+
+    ``label_minimum`` is what the image itself asks for; the effective minimum of cpu
+    and mem is never below it. ``installed`` counts the nodes that hold the image.
+    """
+
+    id: str
+    name: str
+    architecture: str
+    registry: str
+    title: Annotated[str, field(Line(most=256), "What people call it.")] = ""
+    description: Annotated[str, field(Line(), "What is in it.")] = ""
+    minimum: Annotated[
+        dict[str, str],
+        field(Slots(), "The least a session of it may ask for, by slot."),
+    ] = {}
+    maximum: Annotated[
+        dict[str, str],
+        field(Slots(), "The most a session of it may ask for, by slot."),
+    ] = {}
+    shmem: Annotated[
+        str, field(Size(), "Shared memory, if the request does not say.")
+    ] = "64m"
+    label_minimum: dict[str, str] = {}
+    preferred: dict[str, str] = {}
+    project: str = ""
+    repository: str = ""
+    tag: str = ""
+    digest: str = ""
+    config_digest: str = ""
+    size_bytes: int = 0
+    type: str = ImageType.COMPUTE
+    runtime: str = ""
+    accelerators: list[str] = []
+    labels: dict[str, str] = {}
+    references: dict[str, str] = {}
+    status: str = "ALIVE"
+    owner: str | None = None
+    aliases: list[str] = []
+    installed: int = 0
+    last_used_at: str | None = None
+    revision: int = 1
+    created_at: str = ""
+    modified_at: str = ""
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,9 +155,12 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     references: dict[str, str]
+    id: str = ""
     title: str = ""
     architecture: str = "x86_64"
     minimum: dict[str, str] = {}
+    maximum: dict[str, str] = {}
     preferred: dict[str, str] = {}
     shmem: str = "64m"
     accelerators: list[str] = []
+    type: str = ImageType.COMPUTE

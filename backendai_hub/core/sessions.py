@@ -38,6 +38,7 @@ class SessionType(StrEnum):
     INTERACTIVE = "interactive"
     BATCH = "batch"
     INFERENCE = "inference"
+    SYSTEM = "system"
 
 
 _S = SessionStatus
@@ -136,6 +137,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     devices: list[str] = []
     attachment: Attachment | None = None
     url: str | None = None
+    resource_group: str | None = None
+    priority: int = 10
     revision: int = 1
 
 

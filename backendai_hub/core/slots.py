@@ -23,6 +23,11 @@ LARGEST: Final = 1 << 60
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}(\.[a-z][a-z0-9-]{0,31}(:[a-z0-9.-]{1,31})?)?")
 _BYTES = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>[kmgtp]?)(i?b)?", re.ASCII)
 _COUNT = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
+_NOT_SLOTS: Final = {
+    "shmem": "ask for shared memory with the field 'shmem'",
+    "sessions": "sessions are limited by 'max_concurrent_sessions' of a policy",
+    "sftp-sessions": "they are limited by 'max_concurrent_sftp_sessions' of a policy",
+}
 _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
 
@@ -151,10 +156,8 @@ def parse_slots(given: Mapping[str, Any]) -> ResourceSlots:
                 f"{name[:80]!r} is not a slot name; write names such as 'cpu', 'mem'"
                 " or 'cuda.device'"
             )
-        if name == "shmem":
-            raise InvalidRequestError(
-                "shmem is not a slot: ask for shared memory with the field 'shmem'"
-            )
+        if name in _NOT_SLOTS:
+            raise InvalidRequestError(f"{name} is not a slot: {_NOT_SLOTS[name]}")
     return ResourceSlots({name: parse_amount(name, v) for name, v in given.items()})
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing nodes, devices, enrolment tokens, images and versions."""
+"""Reading and writing nodes, devices, enrolment tokens and versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.errors import NotFoundError
-from backendai_hub.core.images import Image
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import insert_ignore
@@ -20,7 +19,6 @@ from backendai_hub.db.tables import (
     AgentRow,
     DeviceRow,
     EnrollTokenRow,
-    ImageRow,
     LedgerRow,
     VersionRow,
 )
@@ -33,6 +31,7 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     machine_id: str
     status: AgentStatus
+    resource_group_id: str | None = None
     schedulable: bool
     epoch: int
     sequence: int
@@ -201,32 +200,7 @@ async def use_enroll_token(
     )
 
 
-# --- images and versions ---------------------------------------------------------
-
-
-async def put_images(tx: Transaction, images: Sequence[Image]) -> None:
-    """Make *images*, in this order, the environments on offer."""
-    await tx.execute(ImageRow.__table__.delete())  # type: ignore[attr-defined]
-    if images:
-        await tx.execute(
-            insert(ImageRow),
-            [
-                {
-                    "name": image.name,
-                    "definition": msgspec.to_builtins(image),
-                    "position": position,
-                }
-                for position, image in enumerate(images)
-            ],
-        )
-
-
-async def list_images(connection: AsyncConnection) -> list[Image]:
-    """List the environments on offer, in their order."""
-    rows = await connection.execute(
-        select(ImageRow.definition).order_by(ImageRow.position, ImageRow.name)
-    )
-    return [msgspec.convert(definition, Image) for (definition,) in rows]
+# --- versions ---------------------------------------------------------------------
 
 
 async def bump_version(tx: Transaction, name: str) -> None:

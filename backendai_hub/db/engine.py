@@ -18,6 +18,7 @@ from sqlalchemy import Executable, event, func, insert, select
 from sqlalchemy.engine import CursorResult, make_url
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from backendai_hub.core.audit import Act
 from backendai_hub.core.events import Event
 from backendai_hub.db.tables import EventRow
 
@@ -32,6 +33,7 @@ class Transaction:
         self.connection = connection
         self.now = now
         self.events: list[Event] = []
+        self.acts: list[Act] = []
         self.wakes: set[str] = set()
 
     async def execute(
@@ -45,6 +47,10 @@ class Transaction:
     def record(self, happened: Event) -> None:
         """Write *happened* when, and only if, this transaction commits."""
         self.events.append(happened)
+
+    def audit(self, act: Act) -> None:
+        """Write *act* when, and only if, this transaction commits."""
+        self.acts.append(act)
 
     def wake(self, *names: str) -> None:
         """Wake these waiters after the commit."""

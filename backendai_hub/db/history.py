@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.tables import AccountRow, EventRow
+from backendai_hub.db.tables import AccountRow, EventRow, UserRow
 
 
 class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,13 +43,17 @@ async def list_events(
     *,
     after: int,
     owner_id: str | None = None,
+    domain_id: str | None = None,
     session_id: str | None = None,
     limit: int = 200,
 ) -> list[EventRecord]:
-    """List the facts after number *after*, of one owner or session if given."""
+    """List the facts after number *after*, of one owner, domain or session if given."""
     query = select(EventRow.__table__).where(EventRow.seq > after)
     if owner_id is not None:
         query = query.where(EventRow.owner_id == owner_id)
+    if domain_id is not None:
+        people = select(UserRow.id).where(UserRow.domain_id == domain_id)
+        query = query.where(EventRow.owner_id.in_(people))
     if session_id is not None:
         query = query.where(EventRow.session_id == session_id)
     rows = await connection.execute(query.order_by(EventRow.seq).limit(limit))

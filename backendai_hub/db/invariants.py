@@ -10,10 +10,18 @@ from collections.abc import Iterator
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.core.sessions import OCCUPYING, TERMINAL
+from backendai_hub.core.quotas import SESSIONS, SYSTEM_SESSIONS, ScopeKind
+from backendai_hub.core.sessions import OCCUPYING, TERMINAL, SessionType
+from backendai_hub.core.slots import MILLI
 from backendai_hub.db.ledger import live_sums
 from backendai_hub.db.tables import AllocationRow, DeviceRow, LedgerRow, SessionRow
+
+_TENANT_COLUMNS = (
+    (ScopeKind.DOMAIN, SessionRow.domain_id),
+    (ScopeKind.PROJECT, SessionRow.project_id),
+    (ScopeKind.USER, SessionRow.owner_id),
+    (ScopeKind.KEYPAIR, SessionRow.keypair_id),
+)
 
 
 async def find_breaches(connection: AsyncConnection) -> list[str]:
@@ -60,19 +68,25 @@ async def _find_drift(connection: AsyncConnection) -> Iterator[str]:
         (str(ScopeKind.DEVICE), device, slot): total
         for (device, slot), total in (await live_sums(connection)).items()
     }
-    for kind, column in (
-        (ScopeKind.DOMAIN, SessionRow.domain_id),
-        (ScopeKind.PROJECT, SessionRow.project_id),
-        (ScopeKind.USER, SessionRow.owner_id),
-    ):
+    system = SessionRow.type == str(SessionType.SYSTEM)
+    for kind, column in _TENANT_COLUMNS:
         rows = await connection.execute(
             select(column, AllocationRow.slot, func.sum(AllocationRow.amount))
             .join(SessionRow, SessionRow.id == AllocationRow.session_id)
-            .where(AllocationRow.freed_at.is_(None))
+            .where(AllocationRow.freed_at.is_(None), ~system, column.is_not(None))
             .group_by(column, AllocationRow.slot)
         )
         for owner, slot, total in rows:
-            expected[str(kind), owner, slot] = int(total)
+            expected[str(kind), str(owner), slot] = int(total)
+        counts = await connection.execute(
+            select(column, system, func.count())
+            .where(SessionRow.status.in_([str(s) for s in OCCUPYING]))
+            .where(column.is_not(None))
+            .group_by(column, system)
+        )
+        for owner, is_system, count in counts:
+            counter = SYSTEM_SESSIONS if is_system else SESSIONS
+            expected[str(kind), str(owner), counter] = MILLI * int(count)
     stored = {
         (kind, owner, slot): used
         for kind, owner, slot, used in await connection.execute(

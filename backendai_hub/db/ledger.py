@@ -1,22 +1,25 @@
 """The ledger: what each scope and device uses, changed only by guarded updates.
 
-Taking is ``UPDATE … SET used = used + n WHERE quota IS NULL OR used + n <= quota``
-in one fixed order (domain, project, user, device), so that concurrent takers queue
-up on rows and never pass a limit together. Giving back happens once per allocation,
-because only the update that sets ``freed_at`` returns the row.
+Taking is ``UPDATE … SET used = used + n WHERE used + n <= limit`` in one fixed order
+(domain, project, user, keypair, device), so that concurrent takers queue up on rows
+and never pass a limit together. Tenants' limits are read from their policies and not
+copied here; only a device's own capacity is kept beside its use. Giving back happens
+once per allocation, because only the update that sets ``freed_at`` returns the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import case, func, null, or_, select, update
+from sqlalchemy import case, func, null, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.errors import ConflictError
-from backendai_hub.core.quotas import LOCK_ORDER, ScopeKind
+from backendai_hub.core.quotas import LOCK_ORDER, QuotaScope, ScopeKind, charge
+from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import AllocationRow, LedgerRow
 
@@ -62,27 +65,32 @@ def _is(entry: Entry) -> Any:
     )
 
 
-async def take(tx: Transaction, entries: Iterable[Entry]) -> None:
+async def take(
+    tx: Transaction,
+    entries: Iterable[Entry],
+    limits: Mapping[tuple[ScopeKind, str], QuotaScope] = MappingProxyType({}),
+) -> None:
     """Take every entry or raise :class:`NoRoomError` (the caller rolls back).
 
-    A scope without a row is unlimited and gets one; a device without a row has
-    nothing to give.
+    What a tenant may take is in *limits*, read in this transaction from the policies
+    that say it; a tenant that is not there is unlimited. What a device may give is in
+    its own row, and one without a row has nothing.
     """
     for entry in _sorted(entries):
+        device = entry.kind is ScopeKind.DEVICE
+        guard = LedgerRow.used + entry.amount <= LedgerRow.quota if device else true()
+        scope = limits.get((entry.kind, entry.owner_id))
+        limit = None if scope is None else scope.limit_of(entry.slot)
+        if limit is not None:
+            guard = LedgerRow.used + entry.amount <= limit
         guarded = (
             update(LedgerRow)
-            .where(
-                _is(entry),
-                or_(
-                    LedgerRow.quota.is_(None),
-                    LedgerRow.used + entry.amount <= LedgerRow.quota,
-                ),
-            )
+            .where(_is(entry), guard)
             .values(used=LedgerRow.used + entry.amount)
         )
         if (await tx.execute(guarded)).rowcount:
             continue
-        if entry.kind is not ScopeKind.DEVICE:
+        if not device:
             row = insert_ignore(tx, LedgerRow).values(
                 kind=str(entry.kind), owner_id=entry.owner_id, slot=entry.slot, used=0
             )
@@ -125,9 +133,16 @@ async def set_quota(
 
 
 async def free_allocations(
-    tx: Transaction, session_id: str, scopes: Sequence[tuple[ScopeKind, str]]
+    tx: Transaction,
+    session_id: str,
+    scopes: Sequence[tuple[ScopeKind, str]],
+    *,
+    system: bool = False,
 ) -> int:
-    """Free what *session_id* still holds, exactly once; return how many shares."""
+    """Free what *session_id* still holds, exactly once; return how many shares.
+
+    *scopes* are given back what :func:`backendai_hub.core.quotas.charge` took.
+    """
     freed = await tx.execute(
         update(AllocationRow)
         .where(AllocationRow.session_id == session_id, AllocationRow.freed_at.is_(None))
@@ -135,9 +150,16 @@ async def free_allocations(
         .returning(AllocationRow.device_id, AllocationRow.slot, AllocationRow.amount)
     )
     rows = freed.all()
+    if not rows:
+        return 0
+    held: dict[str, int] = {}
+    for row in rows:
+        held[row.slot] = held.get(row.slot, 0) + row.amount
     entries = [Entry(ScopeKind.DEVICE, r.device_id, r.slot, r.amount) for r in rows]
     entries += [
-        Entry(kind, owner, r.slot, r.amount) for r in rows for kind, owner in scopes
+        Entry(kind, owner, slot, amount)
+        for slot, amount in charge(ResourceSlots(held), system=system).items()
+        for kind, owner in scopes
     ]
     await give_back(tx, entries)
     return len(rows)

@@ -11,7 +11,7 @@ from sqlalchemy import Select, and_, case, delete, func, insert, or_, select, up
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.errors import NotFoundError, StaleRevisionError
-from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.quotas import ScopeKind, charge
 from backendai_hub.core.sessions import (
     DEADLINES,
     OCCUPYING,
@@ -31,6 +31,7 @@ from backendai_hub.db.tables import (
     DeviceRow,
     DomainRow,
     ProjectRow,
+    ResourceGroupRow,
     SecretRow,
     SessionRow,
     UserRow,
@@ -46,6 +47,10 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     owner_id: str
     domain_id: str
     project_id: str
+    keypair_id: str | None = None
+    resource_group_id: str | None = None
+    image_id: str | None = None
+    priority: int = 10
     image: str
     slots: dict[str, int]
     shmem: int
@@ -68,16 +73,29 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def scopes(self) -> tuple[tuple[ScopeKind, str], ...]:
         """The scopes whose use this session counts in."""
-        return (
+        tenants = (
             (ScopeKind.DOMAIN, self.domain_id),
             (ScopeKind.PROJECT, self.project_id),
             (ScopeKind.USER, self.owner_id),
         )
+        if self.keypair_id is None:
+            return tenants
+        return (*tenants, (ScopeKind.KEYPAIR, self.keypair_id))
 
     @property
     def request(self) -> ResourceSlots:
         """What it asks for."""
         return ResourceSlots(self.slots)
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is the platform's own, and counts only as such."""
+        return self.type == str(SessionType.SYSTEM)
+
+    @property
+    def charge(self) -> ResourceSlots:
+        """What it counts in each of its scopes while it is placed."""
+        return charge(self.request, system=self.is_system)
 
 
 class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,14 +213,33 @@ async def count_live(connection: AsyncConnection, owner_id: str) -> int:
     return int(await connection.scalar(query) or 0)
 
 
+async def sum_waiting(
+    connection: AsyncConnection, owner_id: str
+) -> tuple[int, dict[str, int]]:
+    """Count a user's waiting sessions, and sum what they ask for."""
+    rows = await connection.execute(
+        select(SessionRow.slots).where(
+            SessionRow.owner_id == owner_id,
+            SessionRow.status == str(SessionStatus.PENDING),
+        )
+    )
+    asked: dict[str, int] = {}
+    count = 0
+    for (slots,) in rows:
+        count += 1
+        for slot, amount in slots.items():
+            asked[slot] = asked.get(slot, 0) + amount
+    return count, asked
+
+
 async def list_records(
     connection: AsyncConnection, statuses: Iterable[SessionStatus]
 ) -> list[SessionRecord]:
-    """List the sessions in these states, oldest first."""
+    """List the sessions in these states: by priority, the oldest first."""
     query = (
         select(_TABLE)
         .where(SessionRow.status.in_([str(s) for s in statuses]))
-        .order_by(SessionRow.created_at, SessionRow.id)
+        .order_by(SessionRow.priority.desc(), SessionRow.created_at, SessionRow.id)
     )
     return [_record(r._mapping) for r in await connection.execute(query)]
 
@@ -259,11 +296,13 @@ _VIEW = (
         DomainRow.name.label("domain_name"),
         ProjectRow.name.label("project_name"),
         AgentRow.name.label("agent_name"),
+        ResourceGroupRow.name.label("group_name"),
     )
     .join(UserRow, UserRow.id == SessionRow.owner_id)
     .join(DomainRow, DomainRow.id == SessionRow.domain_id)
     .join(ProjectRow, ProjectRow.id == SessionRow.project_id)
     .outerjoin(AgentRow, AgentRow.id == SessionRow.agent_id)
+    .outerjoin(ResourceGroupRow, ResourceGroupRow.id == SessionRow.resource_group_id)
 )
 
 
@@ -301,6 +340,8 @@ def _view(row: Any, devices: list[str]) -> Session:
         devices=devices,
         attachment=attachment,
         url=row.prefix if status is SessionStatus.RUNNING else None,
+        resource_group=row.group_name,
+        priority=row.priority,
         revision=row.revision,
     )
 
@@ -345,6 +386,7 @@ class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     owner_id: str | None = None
     owner_name: str | None = None
+    domain_id: str | None = None
     statuses: Sequence[SessionStatus] | None = None
     newest_first: bool = True
 
@@ -360,6 +402,8 @@ async def list_sessions(
     query, newest_first = _VIEW, wanted.newest_first
     if wanted.owner_id is not None:
         query = query.where(SessionRow.owner_id == wanted.owner_id)
+    if wanted.domain_id is not None:
+        query = query.where(SessionRow.domain_id == wanted.domain_id)
     if wanted.owner_name is not None:
         query = query.where(UserRow.name == wanted.owner_name)
     if wanted.statuses is not None:

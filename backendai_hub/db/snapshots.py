@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.agents import AgentStatus
-from backendai_hub.core.quotas import QuotaScope, ScopeKind
+from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import OCCUPYING
 from backendai_hub.db.agents import (
     AgentRecord,
@@ -18,11 +18,8 @@ from backendai_hub.db.agents import (
     list_balances,
     list_devices,
 )
-from backendai_hub.db.sessions import SessionRecord
-from backendai_hub.db.tables import DomainRow, ProjectRow, SessionRow, UserRow
+from backendai_hub.db.tables import SessionRow
 from backendai_hub.scheduling.snapshot import DeviceState, NodeState
-
-_SCOPES = (ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER)
 
 
 async def load_nodes(connection: AsyncConnection) -> tuple[NodeState, ...]:
@@ -62,6 +59,7 @@ def _node(
     return NodeState(
         id=agent.id,
         name=agent.name,
+        group=agent.resource_group_id or "",
         runtime=str(agent.isolation.get("runtime", "")),
         architecture=agent.architecture,
         devices=tuple(
@@ -86,46 +84,3 @@ def _device(record: DeviceRecord, slots: Mapping[str, Balance]) -> DeviceState:
         numa=record.numa,
         kind=record.kind,
     )
-
-
-async def load_scopes(
-    connection: AsyncConnection, records: Sequence[SessionRecord]
-) -> dict[tuple[ScopeKind, str], QuotaScope]:
-    """Read the limits and the use of every scope these sessions count in."""
-    owners = {owner for record in records for _, owner in record.scopes}
-    balances = await list_balances(connection, _SCOPES, owners)
-    names = await _scope_names(connection, records)
-    return {
-        (kind, owner): QuotaScope(
-            kind=kind,
-            id=owner,
-            name=names.get(owner, owner),
-            limits={
-                slot: balance.quota
-                for slot, balance in balances.get((kind, owner), {}).items()
-                if balance.quota is not None
-            },
-            used={
-                slot: balance.used
-                for slot, balance in balances.get((kind, owner), {}).items()
-            },
-        )
-        for record in records
-        for kind, owner in record.scopes
-    }
-
-
-async def _scope_names(
-    connection: AsyncConnection, records: Sequence[SessionRecord]
-) -> dict[str, str]:
-    names: dict[str, str] = {}
-    for table, ids in (
-        (DomainRow, {r.domain_id for r in records}),
-        (ProjectRow, {r.project_id for r in records}),
-        (UserRow, {r.owner_id for r in records}),
-    ):
-        rows = await connection.execute(
-            select(table.id, table.name).where(table.id.in_(ids))
-        )
-        names.update((scope_id, name) for scope_id, name in rows)
-    return names

@@ -1,65 +1,100 @@
-"""Reading and writing domains, projects and users."""
+"""Reading and writing the people of a request: actors and their memberships."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.tenancy import DEFAULT_DOMAIN, DEFAULT_PROJECT, Role, User
+from backendai_hub.core.names import fold
+from backendai_hub.core.tenancy import Actor, Role, UserStatus
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import insert_ignore
-from backendai_hub.db.tables import DomainRow, ProjectRow, UserRow
+from backendai_hub.db.tables import (
+    DomainRow,
+    KeypairRow,
+    MembershipRow,
+    ProjectRow,
+    RegistryRow,
+    ResourceGroupAccessRow,
+    ResourceGroupRow,
+    UserRow,
+)
 
-_USERS = (
+_ACTORS = (
     select(
         UserRow.id,
         UserRow.name,
+        UserRow.role,
+        UserRow.status,
         UserRow.domain_id,
         DomainRow.name.label("domain"),
+        DomainRow.is_active.label("domain_active"),
         UserRow.project_id,
-        ProjectRow.name.label("project"),
+        KeypairRow.id.label("keypair_id"),
+        KeypairRow.resource_policy_id.label("keypair_policy_id"),
+        UserRow.resource_policy_id.label("user_policy_id"),
+        KeypairRow.rate_limit,
+        UserRow.allowed_client_ip,
+        UserRow.groups_digest,
+        DomainRow.allowed_docker_registries.label("registries"),
     )
     .join(DomainRow, DomainRow.id == UserRow.domain_id)
-    .join(ProjectRow, ProjectRow.id == UserRow.project_id)
+    .join(KeypairRow, (KeypairRow.user_id == UserRow.id) & KeypairRow.is_default)
 )
 
 
-def _user(row: Any) -> User:
-    return User(role=Role.USER, **row._mapping)
+async def find_actor(
+    connection: AsyncConnection, *, name: str | None = None, user_id: str | None = None
+) -> Actor | None:
+    """Find a user by JupyterHub's name for them (in any spelling), or by id."""
+    query = _ACTORS
+    if name is not None:
+        query = query.where(UserRow.name_key == fold(name))
+    if user_id is not None:
+        query = query.where(UserRow.id == user_id)
+    row = (await connection.execute(query)).first()
+    if row is None:
+        return None
+    values: dict[str, Any] = dict(row._mapping)
+    values["role"] = Role(values["role"])
+    values["status"] = UserStatus(values["status"])
+    values["allowed_client_ip"] = tuple(values["allowed_client_ip"] or ())
+    registries = values.pop("registries")
+    projects = await list_projects(connection, row.id)
+    targets = [row.domain_id, *projects, row.keypair_id]
+    groups = select(ResourceGroupAccessRow.group_id).join(
+        ResourceGroupRow, ResourceGroupRow.id == ResourceGroupAccessRow.group_id
+    )
+    groups = groups.where(
+        ResourceGroupAccessRow.target_id.in_(targets), ResourceGroupRow.is_public
+    )
+    allowed = select(RegistryRow.id).where(
+        RegistryRow.name_key.in_([fold(name) for name in registries])
+    )
+    return Actor(
+        **values,
+        projects=projects,
+        group_ids=await _ids(connection, groups.distinct()),
+        registry_ids=await _ids(connection, allowed) if registries else (),
+    )
 
 
-async def find_user(connection: AsyncConnection, name: str) -> User | None:
-    """Find a user by JupyterHub's name for them."""
-    row = (await connection.execute(_USERS.where(UserRow.name == name))).first()
-    return None if row is None else _user(row)
+async def _ids(connection: AsyncConnection, query: Any) -> tuple[str, ...]:
+    return tuple(str(found) for (found,) in await connection.execute(query))
 
 
-async def ensure_defaults(
-    tx: Transaction, new_id: Callable[[], str]
-) -> tuple[str, str]:
-    """Make the default domain and project if absent; return their ids."""
-    await tx.execute(
-        insert_ignore(tx, DomainRow).values(
-            id=new_id(), name=DEFAULT_DOMAIN, created_at=tx.now
-        )
+async def list_projects(connection: AsyncConnection, user_id: str) -> dict[str, str]:
+    """Return the active projects a user is in: names by id, in the order of names."""
+    rows = await connection.execute(
+        select(ProjectRow.id, ProjectRow.name)
+        .join(MembershipRow, MembershipRow.project_id == ProjectRow.id)
+        .where(MembershipRow.user_id == user_id, ProjectRow.is_active)
+        .order_by(ProjectRow.name)
     )
-    domain_id = await tx.connection.scalar(
-        select(DomainRow.id).where(DomainRow.name == DEFAULT_DOMAIN)
-    )
-    await tx.execute(
-        insert_ignore(tx, ProjectRow).values(
-            id=new_id(), domain_id=domain_id, name=DEFAULT_PROJECT, created_at=tx.now
-        )
-    )
-    project_id = await tx.connection.scalar(
-        select(ProjectRow.id).where(
-            ProjectRow.domain_id == domain_id, ProjectRow.name == DEFAULT_PROJECT
-        )
-    )
-    return str(domain_id), str(project_id)
+    return {str(key): str(name) for key, name in rows}
 
 
 async def lock_user(tx: Transaction, user_id: str) -> None:
@@ -68,16 +103,71 @@ async def lock_user(tx: Transaction, user_id: str) -> None:
     await tx.execute(query.with_for_update())
 
 
-async def insert_user(
-    tx: Transaction, user_id: str, name: str, domain_id: str, project_id: str
-) -> None:
+async def insert_user(tx: Transaction, values: dict[str, Any]) -> None:
     """Store a new user, unless somebody has just done so."""
-    await tx.execute(
-        insert_ignore(tx, UserRow).values(
-            id=user_id,
-            name=name,
-            domain_id=domain_id,
-            project_id=project_id,
-            created_at=tx.now,
+    await tx.execute(insert_ignore(tx, UserRow).values(**values))
+
+
+async def insert_keypair(tx: Transaction, values: dict[str, Any]) -> None:
+    """Store a new keypair."""
+    await tx.execute(insert(KeypairRow).values(**values))
+
+
+async def add_member(
+    tx: Transaction, project_id: str, user_id: str, source: str
+) -> bool:
+    """Make a user a member of a project; tell whether they were not yet."""
+    added = await tx.execute(
+        insert_ignore(tx, MembershipRow).values(
+            project_id=project_id, user_id=user_id, source=source, created_at=tx.now
         )
     )
+    return bool(added.rowcount)
+
+
+async def remove_members(
+    tx: Transaction,
+    user_id: str,
+    *,
+    project_ids: Collection[str] | None = None,
+    source: str | None = None,
+) -> list[str]:
+    """Take a user out of projects (all, or these; from one source); return which."""
+    query = delete(MembershipRow).where(MembershipRow.user_id == user_id)
+    if project_ids is not None:
+        query = query.where(MembershipRow.project_id.in_(project_ids))
+    if source is not None:
+        query = query.where(MembershipRow.source == source)
+    gone = await tx.execute(query.returning(MembershipRow.project_id))
+    return [project for (project,) in gone]
+
+
+async def change_user(tx: Transaction, user_id: str, **values: Any) -> None:
+    """Change fields of a user without a revision of their own (bookkeeping)."""
+    await tx.execute(update(UserRow).where(UserRow.id == user_id).values(**values))
+
+
+async def default_id(connection: AsyncConnection, table: Any) -> str | None:
+    """Return the id of the row that is the default of its kind."""
+    found = await connection.scalar(select(table.id).where(table.is_default))
+    return None if found is None else str(found)
+
+
+async def find_project(
+    connection: AsyncConnection, domain_id: str, name: str
+) -> str | None:
+    """Find a project of a domain by its name; return its id."""
+    found = await connection.scalar(
+        select(ProjectRow.id).where(
+            ProjectRow.domain_id == domain_id, ProjectRow.name_key == fold(name)
+        )
+    )
+    return None if found is None else str(found)
+
+
+async def find_stored(connection: AsyncConnection, name: str) -> str | None:
+    """Find a user's id by their name, in any spelling."""
+    found = await connection.scalar(
+        select(UserRow.id).where(UserRow.name_key == fold(name))
+    )
+    return None if found is None else str(found)

@@ -8,7 +8,6 @@ decoding, the status code and the OpenAPI document.
 from __future__ import annotations
 
 import functools
-import hmac
 import inspect
 import logging
 import secrets
@@ -24,25 +23,24 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from tornado import web
 
 from backendai_hub.api.problems import CONTENT_TYPE, describe
-from backendai_hub.core.access import Action, Caller, Principal, can
+from backendai_hub.core.access import PEOPLE, Caller, Principal, can
 from backendai_hub.core.errors import (
     ForbiddenError,
     HubError,
     MalformedRequestError,
     TooLargeError,
+    TooManyRequestsError,
     UnauthenticatedError,
     UnavailableError,
 )
-from backendai_hub.core.tenancy import Role, User
+from backendai_hub.core.tenancy import Actor
 from backendai_hub.db.signals import Signals
+from backendai_hub.handlers.identify import ACT_FOR, Identity, identify
+from backendai_hub.handlers.limiter import RateLimiter
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.users import ensure_user
 
 log = logging.getLogger("backendai_hub.handlers")
 
-USER_SCOPE = "custom:backendai:user"
-ADMIN_SCOPE = "custom:backendai:admin"
-ACT_FOR = "X-Backendai-Act-For"
 MOST_READ = 4 << 20
 """What is read at all; a connection that sends more is closed."""
 
@@ -68,25 +66,38 @@ class Service:
     hub_auth: HubOAuth | None = None
     assets: str = ""
     stopping: list[bool] = field(default_factory=list)
+    limiter: RateLimiter = field(default_factory=RateLimiter)
 
 
 @dataclass(frozen=True)
 class Operation:
     """What :func:`operation` knows of a method, for checks and for OpenAPI."""
 
-    action: Action
+    action: str
     status: int
     summary: str
     body: Any
     answer: Any
     query: Any
+    filters: tuple[str, ...]
+    """Parameters by which a list of nouns can be narrowed, beside its paging."""
     method: str
 
 
 def operation(
-    action: Action, *, status: int = 200, query: Any = None
+    action: str,
+    *,
+    status: int = 200,
+    query: Any = None,
+    body: Any = None,
+    answer: Any = None,
+    filters: tuple[str, ...] = (),
 ) -> Callable[[Method], Callable[..., Awaitable[None]]]:
-    """Make a handler method do *action*: check access, decode, answer as JSON."""
+    """Make a handler method do *action*: check access, decode, answer as JSON.
+
+    *body* and *answer* are the method's own annotations where they can be written
+    down, and given here where they are made for each noun.
+    """
 
     def decorate(method: Method) -> Callable[..., Awaitable[None]]:
         hints = typing.get_type_hints(method)
@@ -95,9 +106,10 @@ def operation(
             action=action,
             status=status,
             summary=documentation.split("\n\n")[0].replace("\n", " "),
-            body=hints.get("body"),
-            answer=hints.get("return"),
+            body=body or hints.get("body"),
+            answer=answer or hints.get("return"),
             query=query,
+            filters=filters,
             method=method.__name__,
         )
 
@@ -105,9 +117,11 @@ def operation(
         async def wrapper(self: APIHandler, *path: str) -> None:
             arguments = [self.decode_body(described.body)] if described.body else []
             self.set_status(status)
-            answer = await method(self, *path, *arguments)
-            if answer is not None:
-                self.write_json(answer)
+            answered = await method(self, *path, *arguments)
+            if answered is not None:
+                self.write_json(answered)
+            elif status == 204:
+                self.clear_header("Content-Type")
 
         wrapper.operation = described  # type: ignore[attr-defined]
         return wrapper
@@ -121,7 +135,9 @@ class APIHandler(web.RequestHandler):
     path: ClassVar[str] = ""
     most_body: ClassVar[int] = 1 << 20
     principal: Principal
-    user: User | None = None
+    user: Actor | None = None
+    on_behalf: str = ""
+    """Who really asks, where somebody acts for another."""
 
     @property
     def service(self) -> Service:
@@ -174,45 +190,30 @@ class APIHandler(web.RequestHandler):
 
     async def identify(self) -> Principal:
         """Tell whose credential this request carries; nobody's is anonymous."""
-        token = self._sent_token()
-        known = self.service.credentials
-        if token is not None and _same(token, known.router):
-            return Principal(caller=Caller.ROUTER, name="router")
-        if token is not None and _same(token, known.spawner):
-            return await self._identify_spawner()
-        model = await self._ask_hub()
-        if model is None:
-            return Principal(caller=Caller.ANONYMOUS)
-        scopes = set(model.get("scopes", ()))
-        if model.get("kind") != "user" or USER_SCOPE not in scopes:
-            raise ForbiddenError(
-                f"this token does not carry the scope {USER_SCOPE}; make one that does"
+        found = await identify(self)
+        self.user = found.actor
+        self.on_behalf = found.on_behalf
+        if found.principal.caller in PEOPLE and found.actor is not None:
+            self._limit(found)
+        return found.principal
+
+    def _limit(self, found: Identity) -> None:
+        """Count the request; raises :class:`TooManyRequestsError` beyond the limit."""
+        assert found.actor is not None
+        key = found.principal.keypair_id or found.actor.id
+        state = self.service.limiter.count(key, found.rate_limit)
+        self.set_header("X-RateLimit-Limit", str(state.limit))
+        self.set_header("X-RateLimit-Remaining", str(state.remaining))
+        self.set_header("X-RateLimit-Window", str(state.window))
+        if state.exceeded:
+            raise TooManyRequestsError(
+                f"more than {state.limit} requests in {state.window // 60} minutes;"
+                f" the window ends in {state.retry_after} seconds",
+                retry_after=state.retry_after,
             )
-        self.user = await ensure_user(self.platform, model["name"])
-        # Being an administrator is not enough: the credential has to carry it too.
-        # What runs inside a notebook holds a token that does not.
-        admin = self.user.role is Role.SUPERADMIN and ADMIN_SCOPE in scopes
-        return Principal(
-            caller=Caller.SUPERADMIN if admin else Caller.USER,
-            name=self.user.name,
-            id=self.user.id,
-            role=self.user.role if admin else Role.USER,
-        )
 
-    def _sent_token(self) -> str | None:
-        kind, _, token = self.request.headers.get("Authorization", "").partition(" ")
-        return token.strip() if kind.lower() in {"token", "bearer"} and token else None
-
-    async def _identify_spawner(self) -> Principal:
-        name = self.request.headers.get(ACT_FOR)
-        if name is None:
-            return Principal(caller=Caller.SPAWNER, name="spawner")
-        # Header bytes arrive as latin-1; names are sent as UTF-8.
-        name = name.encode("latin-1", "replace").decode("utf-8", "replace")
-        self.user = await ensure_user(self.platform, name)
-        return Principal(caller=Caller.SPAWNER, name=name, id=self.user.id)
-
-    async def _ask_hub(self) -> dict[str, Any] | None:
+    async def ask_hub(self) -> dict[str, Any] | None:
+        """Ask JupyterHub whose token or cookie this is; None: nobody's."""
         auth = self.service.hub_auth
         if auth is None:
             return None
@@ -255,7 +256,7 @@ class APIHandler(web.RequestHandler):
             return False
         return can(self.principal, method.operation.action)
 
-    def require_user(self) -> User:
+    def require_user(self) -> Actor:
         """Return the user who asks; a spawner has to name one."""
         if self.user is None:
             raise MalformedRequestError(f"name the user in the header {ACT_FOR}")
@@ -317,10 +318,6 @@ class APIHandler(web.RequestHandler):
 
     def log_exception(self, *arguments: Any) -> None:
         """Leave it to ``write_error``: refusals are answers, not log lines."""
-
-
-def _same(one: str, other: str) -> bool:
-    return bool(other) and hmac.compare_digest(one.encode(), other.encode())
 
 
 class _PlainError(HubError):

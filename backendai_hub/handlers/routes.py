@@ -14,6 +14,7 @@ from backendai_hub.handlers.agents import (
     RoutesHandler,
 )
 from backendai_hub.handlers.base import APIHandler
+from backendai_hub.handlers.nouns import NOUN_HANDLERS
 from backendai_hub.handlers.sessions import (
     AgentsHandler,
     MeHandler,
@@ -30,6 +31,7 @@ from backendai_hub.handlers.spec import SpecHandler
 from backendai_hub.handlers.streams import EventsHandler
 
 API: tuple[type[APIHandler], ...] = (
+    *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,
     ResourcesHandler,

@@ -90,6 +90,16 @@ def _describe(
         {"name": n, "in": "path", "required": True, "schema": {"type": "string"}}
         for n in re.findall(r"\{([a-z_]+)\}", path)
     ]
+    if described.filters:
+        parameters += [
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "schema": {"type": "integer" if name == "limit" else "string"},
+            }
+            for name in ("limit", "after", "order", *described.filters)
+        ]
     if described.query is not None:
         fields = components[described.query.__name__]
         parameters += [

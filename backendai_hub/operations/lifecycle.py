@@ -40,7 +40,9 @@ async def move(
     """
     moved = await sessions.move_session(tx, record, status, reason=reason, **changes)
     if status in TERMINAL:
-        await ledger.free_allocations(tx, record.id, record.scopes)
+        await ledger.free_allocations(
+            tx, record.id, record.scopes, system=record.is_system
+        )
         await sessions.drop_secret(tx, record.id)
         tx.wake("scheduler")
     if record.agent_id is not None and status in TERMINAL | {SessionStatus.TERMINATING}:

@@ -16,6 +16,7 @@ from backendai_hub.api.agents import (
     DeviceShare,
     EnrollAnswer,
     EnrollRequest,
+    RegistryCredential,
     Route,
     RouteTable,
     SessionFile,
@@ -23,12 +24,20 @@ from backendai_hub.api.agents import (
 from backendai_hub.core.agents import Agent, AgentStatus, Isolation
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.images import Image
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.core.sessions import STARTING, SessionStatus
 from backendai_hub.core.slots import ResourceSlots
-from backendai_hub.db import agents, sessions
+from backendai_hub.db import agents, installs, sessions
 from backendai_hub.db.agents import AgentRecord
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.groups import find_group
+from backendai_hub.db.images import load_images
+from backendai_hub.db.installs import RegistryLogin
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord, format_time
+from backendai_hub.db.tables import ResourceGroupRow
+from backendai_hub.db.tenancy import default_id
+from backendai_hub.operations.installs import choose_login, list_wanted
 from backendai_hub.operations.lifecycle import ROUTES
 from backendai_hub.operations.platform import Platform
 
@@ -69,9 +78,10 @@ async def enroll_agent(platform: Platform, request: EnrollRequest) -> EnrollAnsw
             agent_id = known.id
         else:
             agent_id = platform.new_id()
-            await agents.insert_agent(
-                tx, _new_agent(agent_id, request.name, request.machine_id, tx.now)
-            )
+            new = _new_agent(agent_id, request.name, request.machine_id, tx.now)
+            group_id = await _initial_group(tx, request.resource_group)
+            new = msgspec.structs.replace(new, resource_group_id=group_id)
+            await agents.insert_agent(tx, new)
             await agents.use_enroll_token(tx, token.hash, agent_id, request.machine_id)
             tx.record(
                 Event(
@@ -86,6 +96,18 @@ async def enroll_agent(platform: Platform, request: EnrollRequest) -> EnrollAnsw
         certificate=certificate,
         authority=platform.authority.certificate_pem,
     )
+
+
+async def _initial_group(tx: Transaction, name: str | None) -> str | None:
+    """Return the resource group a new node joins: the one it names, or the default.
+
+    Later its group is what administrators say, whatever the node's configuration is.
+    """
+    if name is not None:
+        found = await find_group(tx.connection, name)
+        if found is not None:
+            return found
+    return await default_id(tx.connection, ResourceGroupRow)
 
 
 def _new_agent(agent_id: str, name: str, machine_id: str, now: datetime) -> AgentRecord:
@@ -137,7 +159,13 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         wanted = [c for c in containers if c.desired == "running"]
         records = await sessions.get_records(connection, [c.session_id for c in wanted])
         secrets = await sessions.get_secrets(connection, list(records))
-        images = {i.name: i.references for i in await agents.list_images(connection)}
+        chosen = {r.image_id for r, _ in records.values() if r.image_id is not None}
+        images = await load_images(connection, sorted(chosen))
+        asked = await installs.list_installs(
+            connection, agent_id=agent_id, is_open=True
+        )
+        sources = {*chosen, *(install.image_id for install in asked)}
+        logins = await installs.list_logins(connection, sources)
         shares: dict[str, list[DeviceShare]] = {}
         for container, device, slot, amount in await sessions.list_shares(
             connection, [c.id for c in wanted]
@@ -150,10 +178,12 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         generation=agent.generation,
         epoch=agent.epoch,
         heartbeat_seconds=platform.settings.heartbeat_seconds,
+        images=list_wanted(platform, asked, logins),
         containers=[
             msgspec.structs.replace(
                 _spec(c, *records[c.session_id], shares.get(c.id, []), born),
-                references=images.get(records[c.session_id][0].image, {}),
+                references=_references(images, records[c.session_id][0]),
+                credential=_login(platform, c, records[c.session_id][0], logins),
             )
             if (born := _born(platform, secrets, c)) is not None
             else ContainerSpec(
@@ -162,6 +192,24 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
             for c in containers
         ],
     )
+
+
+def _references(images: Mapping[str, Image], record: SessionRecord) -> dict[str, str]:
+    image = images.get(record.image_id or "")
+    return {} if image is None else image.references
+
+
+def _login(
+    platform: Platform,
+    container: ContainerRecord,
+    record: SessionRecord,
+    logins: Mapping[str, RegistryLogin],
+) -> RegistryCredential | None:
+    """Return the login for fetching the image, for as long as it may be needed."""
+    if record.status not in STARTING:
+        return None
+    login = logins.get(record.image_id or "")
+    return choose_login(platform, login, container.image)
 
 
 def _born(

@@ -11,9 +11,12 @@ from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db import agents, sessions
 from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.groups import load_holds
+from backendai_hub.db.images import load_images
 from backendai_hub.db.ledger import Entry, take
+from backendai_hub.db.limits import load_scopes
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
-from backendai_hub.db.snapshots import load_nodes, load_scopes
+from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations.lifecycle import explain, move
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.submit import pending
@@ -28,10 +31,18 @@ async def load_snapshot(platform: Platform) -> Snapshot:
             for r in await sessions.list_records(connection, [SessionStatus.PENDING])
             if r.ready
         ]
-        images = {i.name: i for i in await agents.list_images(connection)}
-        nodes = await load_nodes(connection) if records else ()
-        scopes = await load_scopes(connection, records) if records else {}
-    queue = tuple(pending(r, images[r.image]) for r in records if r.image in images)
+        if not records:
+            return Snapshot(nodes=(), queue=(), scopes={})
+        chosen = {r.image_id for r in records if r.image_id is not None}
+        images = await load_images(connection, sorted(chosen))
+        nodes = await load_nodes(connection)
+        scopes = await load_scopes(connection, records)
+        holds = await load_holds(connection, records)
+    queue = tuple(
+        pending(r, images[r.image_id], hold=holds.get(r.id, ""))
+        for r in records
+        if r.image_id in images
+    )
     return Snapshot(nodes=nodes, queue=queue, scopes=scopes)
 
 
@@ -57,7 +68,8 @@ async def _place(platform: Platform, tx: Transaction, placement: Placement) -> N
     record = await sessions.get_record(tx.connection, placement.session, lock=True)
     if record.status is not SessionStatus.PENDING:
         raise ConflictError(f"session {record.id} is {record.status} by now")
-    await take(tx, _entries(record, placement))
+    limits = await load_scopes(tx.connection, [record])
+    await take(tx, _entries(record, placement), limits)
     generation = await agents.bump_generation(tx, placement.node)
     node = await agents.get_agent(tx.connection, placement.node)
     container = ContainerRecord(
@@ -99,9 +111,9 @@ def _entries(record: SessionRecord, placement: Placement) -> Sequence[Entry]:
         Entry(ScopeKind.DEVICE, s.device, s.slot, s.amount) for s in placement.shares
     ]
     entries += [
-        Entry(kind, owner, share.slot, share.amount)
+        Entry(kind, owner, slot, amount)
         for kind, owner in record.scopes
-        for share in placement.shares
+        for slot, amount in record.charge.items()
     ]
     return entries
 

@@ -59,6 +59,8 @@ class Settings:
     default_memory: int = 1 << 30
     quotas: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     superadmins: frozenset[str] = frozenset()
+    join_project: str = "default"
+    """The project of their domain that new users join, if there is one."""
     max_live_sessions: int = 100
     """Sessions of one user that wait or run at once; more are refused."""
     heartbeat_seconds: float = 5.0
@@ -75,3 +77,5 @@ class Platform:
     authority: Authority
     settings: Settings = field(default_factory=Settings)
     new_id: Callable[[], str] = new_id
+    actors: dict[str, Any] = field(default_factory=dict)
+    """What is known of people who asked lately; emptied whenever tenancy changes."""

@@ -34,10 +34,12 @@ from backendai_hub.core.sessions import (
     WAITING_WORDS,
     SessionStatus,
 )
-from backendai_hub.db import agents, ledger, sessions
+from backendai_hub.core.slots import slot_type
+from backendai_hub.db import agents, installs, ledger, nouns, sessions
 from backendai_hub.db.agents import AgentRecord, DeviceRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.operations.installs import accept_images
 from backendai_hub.operations.lifecycle import ROUTES, explain, move
 from backendai_hub.operations.platform import Platform
 
@@ -62,6 +64,11 @@ async def accept_report(
     async with platform.database.read() as connection:
         known = await sessions.list_containers(connection, agent_id=agent_id)
         records = await sessions.get_records(connection, [c.session_id for c in known])
+        asked = await installs.list_installs(
+            connection, agent_id=agent_id, is_open=True
+        )
+    if fresh and asked:
+        await accept_images(platform, agent_id, asked, report)
     seen = {c.id: c for c in report.containers}
     for container in known:
         state = seen.get(container.id)
@@ -154,6 +161,10 @@ async def _note_devices(
         return
     async with platform.database.transaction() as tx:
         known = await _known_devices(tx.connection, agent_id)
+        for slot in sorted({slot for device in devices for slot in device.slots}):
+            await nouns.ensure_slot_type(
+                tx, platform.new_id(), slot, slot_type=str(slot_type(slot)), rank=1000
+            )
         for device in devices:
             record, have = known.pop(device.id, (None, {}))
             if record is None:

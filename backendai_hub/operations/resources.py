@@ -6,25 +6,39 @@ import numpy as np
 
 from backendai_hub.api.sessions import ImageChoice, LimitMeter, Resources, SlotRoom
 from backendai_hub.core.agents import AgentStatus
-from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.slots import format_amount
-from backendai_hub.core.tenancy import User
+from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import agents
+from backendai_hub.db.groups import list_allowed
+from backendai_hub.db.images import list_images
+from backendai_hub.db.limits import load_tenant_scopes
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations.platform import Platform
 from backendai_hub.scheduling.cluster import Cluster
 
 
-async def load_resources(platform: Platform, user: User) -> Resources:
+async def load_resources(platform: Platform, user: Actor) -> Resources:
     """Say what a user can choose from, and how much of each slot is free now."""
     async with platform.database.read() as connection:
-        nodes = await load_nodes(connection)
-        images = await agents.list_images(connection)
-        records = await agents.list_agents(connection)
-        balances = await agents.list_balances(
+        project_id = user.project_id or next(iter(user.projects), "")
+        targets = [user.domain_id, *user.projects, user.keypair_id]
+        open_groups = {
+            g.id: g
+            for g in await list_allowed(connection, targets)
+            if g.is_active and g.is_public
+        }
+        nodes = [n for n in await load_nodes(connection) if n.group in open_groups]
+        offered = await list_images(connection, user.domain_id, user.id)
+        records = [
+            a
+            for a in await agents.list_agents(connection)
+            if a.resource_group_id in open_groups
+        ]
+        scopes = await load_tenant_scopes(
             connection,
-            [ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER],
-            [user.domain_id, user.project_id, user.id],
+            domain_id=user.domain_id,
+            project_id=project_id,
+            user_id=user.id,
         )
     alive = [a for a in records if a.status is AgentStatus.ALIVE]
     installed = {
@@ -33,11 +47,6 @@ async def load_resources(platform: Platform, user: User) -> Resources:
         for reference in a.images
     }
     cluster = Cluster([n for n in nodes if not n.closed])
-    scopes = (
-        (ScopeKind.DOMAIN, user.domain_id, user.domain),
-        (ScopeKind.PROJECT, user.project_id, user.project),
-        (ScopeKind.USER, user.id, user.name),
-    )
     return Resources(
         images=[
             ImageChoice(
@@ -47,7 +56,7 @@ async def load_resources(platform: Platform, user: User) -> Resources:
                 preferred={**image.minimum, **image.preferred},
                 installed=any(r in installed for r in image.references.items()),
             )
-            for image in images
+            for image in offered
         ],
         room=[
             SlotRoom(
@@ -60,17 +69,19 @@ async def load_resources(platform: Platform, user: User) -> Resources:
             for column, slot in enumerate(cluster.slots)
         ],
         nodes=len(cluster.nodes),
-        project=user.project,
+        project=user.projects.get(project_id, ""),
+        projects=sorted(user.projects.values()),
+        resource_groups=[g.name for g in open_groups.values()],
         limits=[
             LimitMeter(
-                scope=str(kind),
-                name=name,
+                scope=str(scope.kind),
+                name=scope.name,
                 slot=slot,
-                used=format_amount(slot, balance.used),
-                cap=format_amount(slot, balance.quota),
+                used=format_amount(slot, scope.used.get(slot, 0)),
+                cap=format_amount(slot, limit),
             )
-            for kind, owner, name in scopes
-            for slot, balance in sorted(balances.get((kind, owner), {}).items())
-            if balance.quota is not None
+            for scope in scopes
+            for slot in sorted({*scope.limits, *cluster.slots})
+            if (limit := scope.limit_of(slot)) is not None
         ],
     )

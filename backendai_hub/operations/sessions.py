@@ -10,8 +10,9 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.sessions import EventMessage, SessionPage, SpawnedSession
-from backendai_hub.core.access import Action, Principal, Reach, can, reach
+from backendai_hub.core.access import Action, Principal, Reach, Target, can, reach
 from backendai_hub.core.errors import (
+    ForbiddenError,
     InvalidRequestError,
     MalformedRequestError,
     NotFoundError,
@@ -23,7 +24,7 @@ from backendai_hub.core.sessions import (
     Session,
     SessionStatus,
 )
-from backendai_hub.core.tenancy import User
+from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import history, sessions
 from backendai_hub.db.history import EventRecord
 from backendai_hub.db.sessions import SessionFilter, SessionRecord
@@ -97,10 +98,11 @@ async def list_sessions(
         raise InvalidRequestError(
             f"order: {query.order[:32]!r} is not 'created_at' or '-created_at'"
         )
-    everybody = reach(principal, Action.READ_SESSION) is Reach.ALL
-    own = query.owner is None or not everybody
+    extent = reach(principal, Action.READ_SESSION)
+    own = query.owner is None or extent in {None, Reach.OWN}
     wanted = SessionFilter(
         owner_id=principal.id if own else None,
+        domain_id=principal.domain_id if extent is Reach.DOMAIN else None,
         owner_name=None if query.owner in {None, "*"} else query.owner,
         statuses=_statuses(query.status),
         newest_first=query.order.startswith("-"),
@@ -139,8 +141,11 @@ async def _get_allowed(
         record = await sessions.get_record(connection, session_id, lock=lock)
     except NotFoundError:
         raise missing from None
-    if not can(principal, action, record.owner_id):
+    target = Target(record.owner_id, record.domain_id)
+    if not can(principal, Action.READ_SESSION, target):
         raise missing
+    if not can(principal, action, target):
+        raise ForbiddenError("you may see this session, but not do this to it")
     return record
 
 
@@ -190,7 +195,7 @@ async def terminate_session(
 
 async def get_spawned(
     platform: Platform,
-    user: User,
+    user: Actor,
     *,
     server: str | None = None,
     key: str | None = None,
@@ -227,14 +232,15 @@ async def list_messages(
 
     Each carries its session as it is now, so that pages need not ask again.
     """
-    everybody = reach(principal, Action.READ_EVENTS) is Reach.ALL
+    extent = reach(principal, Action.READ_EVENTS)
     async with platform.database.read() as connection:
         if session_id is not None:
             await _get_allowed(connection, principal, session_id, Action.READ_EVENTS)
         found = await history.list_events(
             connection,
             after=after,
-            owner_id=None if everybody else principal.id,
+            owner_id=principal.id if extent in {None, Reach.OWN} else None,
+            domain_id=principal.domain_id if extent is Reach.DOMAIN else None,
             session_id=session_id,
             limit=limit,
         )

@@ -22,7 +22,10 @@ from backendai_hub.core.errors import (
     TooManyRequestsError,
 )
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.fields import check_not_both
 from backendai_hub.core.images import Image
+from backendai_hub.core.names import fold, suggest
+from backendai_hub.core.policies import SubmissionCaps, check_caps, check_pending
 from backendai_hub.core.quotas import find_shortfalls
 from backendai_hub.core.sessions import (
     WAITING_WORDS,
@@ -38,11 +41,15 @@ from backendai_hub.core.slots import (
     parse_amount,
     parse_slots,
 )
-from backendai_hub.core.tenancy import User
-from backendai_hub.db import agents, sessions, tenancy
+from backendai_hub.core.tenancy import Actor
+from backendai_hub.db import images, sessions, tenancy
+from backendai_hub.db.groups import GroupRecord, list_allowed
+from backendai_hub.db.limits import load_caps, load_scopes
+from backendai_hub.db.nouns import list_slot_types
 from backendai_hub.db.sessions import SessionRecord
-from backendai_hub.db.snapshots import load_nodes, load_scopes
+from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.reasons import explain_never
 from backendai_hub.scheduling.snapshot import PendingSession
@@ -64,7 +71,7 @@ class Submission(msgspec.Struct, frozen=True):
 async def submit_session(
     platform: Platform,
     principal: Principal,
-    user: User,
+    user: Actor,
     request: SessionRequest,
     key: str | None = None,
 ) -> Submission:
@@ -79,18 +86,33 @@ async def submit_session(
         raise InvalidRequestError(
             "Idempotency-Key: use 1 to 128 visible ASCII characters"
         )
+    check_may_enter(user)
+    keypair_id = principal.keypair_id or user.keypair_id
     async with platform.database.read() as connection:
-        images = await agents.list_images(connection)
-        record = _build(platform, user, request, images, key)
+        project_id = _choose_project(user, request)
+        group = await _choose_group(connection, user, request, project_id, keypair_id)
+        image = await _choose_image(connection, user, request, group)
+        caps = await load_caps(connection, keypair_id)
+        slot_types = await list_slot_types(connection)
+        record = _build(platform, user, request, image, key)
+        record = msgspec.structs.replace(
+            record,
+            project_id=project_id,
+            keypair_id=keypair_id,
+            resource_group_id=group.id,
+            priority=_priority(request, group),
+        )
+        _check_known(record.request, slot_types)
         known = await _find_known(connection, record, request)
         if known is None:
-            image = next(i for i in images if i.name == record.image)
-            await _check_can_ever_start(connection, record, image)
+            check_caps(caps, priority=record.priority, containers=request.cluster_size)
+            _check_containers(request)
+            await _check_can_ever_start(connection, record, image, group)
     if known is not None:
         await _attach(platform, known, request)
         return await _answer(platform, known.id, created=False)
     try:
-        await _store(platform, user, record, request, spawner=spawner)
+        await _store(platform, user, record, request, caps, spawner=spawner)
     except IntegrityError:
         # Somebody was faster with the same key, server or name.
         async with platform.database.read() as connection:
@@ -132,25 +154,133 @@ def _check_spawner_fields(request: SessionRequest, *, spawner: bool) -> None:
             )
 
 
-def _build(
-    platform: Platform,
-    user: User,
+def _choose_project(user: Actor, request: SessionRequest) -> str:
+    """Return the project's id: the one named, or the user's usual one."""
+    if request.project is None:
+        if user.project_id is not None and user.project_id in user.projects:
+            return user.project_id
+        if len(user.projects) == 1:
+            return next(iter(user.projects))
+        names = ", ".join(sorted(user.projects.values()))
+        raise InvalidRequestError(
+            f"project: name one of yours: {names}"
+            if names
+            else "project: you are in no project that is active; ask an administrator"
+        )
+    for project_id, name in user.projects.items():
+        if fold(request.project) in {fold(name), project_id}:
+            return project_id
+    names = ", ".join(sorted(user.projects.values())) or "none"
+    raise InvalidRequestError(
+        f"project: you are not a member of {request.project[:128]!r}; yours: {names}"
+    )
+
+
+async def _choose_group(
+    connection: AsyncConnection,
+    user: Actor,
     request: SessionRequest,
-    images: list[Image],
-    key: str | None,
-) -> SessionRecord:
-    image = next((i for i in images if i.name == request.image), None)
-    if image is None:
-        offered = ", ".join(i.name for i in images) or "none yet"
+    project_id: str,
+    keypair_id: str,
+) -> GroupRecord:
+    """Return the resource group: the one named, or the first that may be used."""
+    opened = await list_allowed(connection, [user.domain_id, project_id, keypair_id])
+    # What is kept for system sessions is not told of.
+    opened = [g for g in opened if g.is_public]
+    if request.resource_group is not None:
+        wanted = fold(request.resource_group)
+        named = [g for g in opened if wanted in {fold(g.name), g.id}]
+        if not named:
+            names = ", ".join(g.name for g in opened) or "none"
+            raise InvalidRequestError(
+                f"resource_group: {request.resource_group[:64]!r} is not open to you;"
+                f" open: {names}"
+            )
+        opened = named
+    active = [g for g in opened if g.is_active]
+    if not active:
+        raise InvalidRequestError(
+            f"resource_group: {opened[0].name} is not active"
+            if opened
+            else "resource_group: no resource group is open to your domain, project or"
+            " keypair; ask an administrator"
+        )
+    for group in active:
+        if request.type in group.options.allowed_session_types:
+            return group
+    kinds = ", ".join(active[0].options.allowed_session_types)
+    raise InvalidRequestError(
+        f"type: the resource group {active[0].name} takes {kinds} sessions only, not"
+        f" {request.type!r}"
+    )
+
+
+async def _choose_image(
+    connection: AsyncConnection,
+    user: Actor,
+    request: SessionRequest,
+    group: GroupRecord,
+) -> Image:
+    """Return the image for the architecture that is asked for, or that nodes have."""
+    found = await images.find_images(connection, user.domain_id, user.id, request.image)
+    if not found:
+        offered = await images.list_images(connection, user.domain_id, user.id)
+        names = list(dict.fromkeys(i.name for i in offered))
+        shown = ", ".join(names[:10]) or "none yet"
         raise InvalidRequestError(
             f"image: there is no environment {request.image[:128]!r}; on offer:"
-            f" {offered}"
+            f" {shown}{', …' if len(names) > 10 else ''}"
         )
-    if request.project not in {None, user.project}:
+    if request.architecture is not None:
+        same = [i for i in found if i.architecture == request.architecture]
+        if not same:
+            built = ", ".join(sorted(i.architecture for i in found))
+            raise InvalidRequestError(
+                f"architecture: {found[0].name} is built for {built}, not for"
+                f" {request.architecture[:64]!r}"
+            )
+        return same[0]
+    there = {
+        n.architecture for n in await load_nodes(connection) if n.group == group.id
+    }
+    return next((i for i in found if i.architecture in there), found[0])
+
+
+def _priority(request: SessionRequest, group: GroupRecord) -> int:
+    if request.priority is None:
+        return group.session_options.priority
+    return request.priority
+
+
+def _check_known(request: ResourceSlots, known: Mapping[str, str]) -> None:
+    check_not_both(request)
+    for slot, amount in request.items():
+        if slot not in known:
+            raise InvalidRequestError(
+                f"{slot}: there is no such resource here{suggest(slot, known)}; there"
+                f" are {', '.join(known)}"
+            )
+        if known[slot] == "unique" and amount != MILLI:
+            raise InvalidRequestError(
+                f"{slot}: can be had once; ask for 1, not"
+                f" {describe_amount(slot, amount)}"
+            )
+
+
+def _check_containers(request: SessionRequest) -> None:
+    if request.cluster_size != 1:
         raise InvalidRequestError(
-            f"project: you are not a member of {str(request.project)[:128]!r}; yours is"
-            f" {user.project!r}"
+            f"cluster_size: sessions have one container, not {request.cluster_size}"
         )
+
+
+def _build(
+    platform: Platform,
+    user: Actor,
+    request: SessionRequest,
+    image: Image,
+    key: str | None,
+) -> SessionRecord:
     slots, shmem = resolve_amounts(platform, image, request)
     session_id = platform.new_id()
     name = request.name
@@ -171,7 +301,8 @@ def _build(
         type=str(request.type),
         owner_id=user.id,
         domain_id=user.domain_id,
-        project_id=user.project_id,
+        project_id="",
+        image_id=image.id,
         image=image.name,
         slots=dict(slots.items()),
         shmem=shmem,
@@ -226,20 +357,19 @@ def resolve_amounts(
         else preferred[slot] or minimum[slot] or floor.get(slot, 0)
         for slot in {*given, *preferred, *minimum, *floor}
     }
+    asked = image.shmem if request.shmem is None else request.shmem
+    shmem = parse_amount("shmem", asked)
+    # Shared memory comes on top of what the image itself needs.
+    minimum = minimum + ResourceSlots({"mem": shmem if minimum["mem"] else 0})
+    if "mem" not in request.slots:
+        amounts["mem"] = max(amounts["mem"], minimum["mem"])
     for slot, least in minimum.items():
         if amounts[slot] < least:
             raise InvalidRequestError(
                 f"{slot}: {describe_amount(slot, amounts[slot])} is less than"
                 f" {image.name} needs; ask for at least {describe_amount(slot, least)}"
             )
-    for slot, amount in amounts.items():
-        if slot.endswith(".device") and amount % MILLI:
-            raise InvalidRequestError(
-                f"{slot}: devices are given whole; ask for 1, 2, …, not"
-                f" {describe_amount(slot, amount)}"
-            )
-    asked = image.shmem if request.shmem is None else request.shmem
-    shmem = parse_amount("shmem", asked)
+    _check_bounds(image, amounts)
     if shmem >= amounts["mem"]:
         raise InvalidRequestError(
             f"shmem: {describe_amount('mem', shmem)} leaves nothing of"
@@ -247,6 +377,22 @@ def resolve_amounts(
             " or less 'shmem'"
         )
     return ResourceSlots(amounts), shmem
+
+
+def _check_bounds(image: Image, amounts: Mapping[str, int]) -> None:
+    for slot, text in image.maximum.items():
+        if text != "inf" and amounts.get(slot, 0) > parse_amount(slot, text):
+            raise InvalidRequestError(
+                f"{slot}: {describe_amount(slot, amounts[slot])} is more than"
+                f" {image.name} may have; ask for at most"
+                f" {describe_amount(slot, parse_amount(slot, text))}"
+            )
+    for slot, amount in amounts.items():
+        if slot.endswith(".device") and amount % MILLI:
+            raise InvalidRequestError(
+                f"{slot}: devices are given whole; ask for 1, 2, …, not"
+                f" {describe_amount(slot, amount)}"
+            )
 
 
 async def _find_known(
@@ -272,25 +418,31 @@ async def _find_known(
 
 
 async def _check_can_ever_start(
-    connection: AsyncConnection, record: SessionRecord, image: Image
+    connection: AsyncConnection,
+    record: SessionRecord,
+    image: Image,
+    group: GroupRecord,
 ) -> None:
     scopes = await load_scopes(connection, [record])
-    empty = [msgspec.structs.replace(s, used={}) for s in scopes.values()]
-    shortfalls = list(find_shortfalls(record.request, empty))
+    own = [scopes[key] for key in record.scopes if key in scopes]
+    empty = [msgspec.structs.replace(s, used={}) for s in own]
+    shortfalls = list(find_shortfalls(record.charge, empty))
     if shortfalls:
         raise NeverFitsError(
             "more than a limit allows even when nothing runs: "
             + "; ".join(map(str, shortfalls))
         )
-    nodes = await load_nodes(connection)
+    nodes = [n for n in await load_nodes(connection) if n.group == group.id]
     if not nodes:
         return  # the first node may still be on its way: it waits, with that reason
     never = explain_never(Cluster(nodes), pending(record, image))
     if never is not None:
-        raise NeverFitsError(f"no node could ever run this: {never}")
+        raise NeverFitsError(
+            f"no node of the resource group {group.name} could ever run this: {never}"
+        )
 
 
-def pending(record: SessionRecord, image: Image) -> PendingSession:
+def pending(record: SessionRecord, image: Image, *, hold: str = "") -> PendingSession:
     """Describe a session to the scheduler."""
     return PendingSession(
         id=record.id,
@@ -299,11 +451,14 @@ def pending(record: SessionRecord, image: Image) -> PendingSession:
         references=image.references,
         architecture=image.architecture,
         scopes=record.scopes,
+        charge=record.charge,
+        group=record.resource_group_id or "",
+        hold=hold,
     )
 
 
 async def _check_count(
-    connection: AsyncConnection, platform: Platform, user: User
+    connection: AsyncConnection, platform: Platform, user: Actor
 ) -> None:
     most = platform.settings.max_live_sessions
     live = await sessions.count_live(connection, user.id)
@@ -320,9 +475,10 @@ def _secret(request: SessionRequest) -> Mapping[str, Any]:
 
 async def _store(
     platform: Platform,
-    user: User,
+    user: Actor,
     record: SessionRecord,
     request: SessionRequest,
+    caps: SubmissionCaps,
     *,
     spawner: bool,
 ) -> None:
@@ -330,7 +486,11 @@ async def _store(
         # Locked, so that many requests at once are counted one after the other.
         await tenancy.lock_user(tx, user.id)
         await _check_count(tx.connection, platform, user)
+        waiting, asked = await sessions.sum_waiting(tx.connection, user.id)
+        check_pending(caps, waiting=waiting, asked=asked, request=record.request)
         await sessions.insert_session(tx, record)
+        if record.image_id is not None:
+            await images.note_use(tx, record.image_id)
         if spawner:
             await sessions.put_secret(
                 tx, record.id, platform.vault.seal(_secret(request))

@@ -69,12 +69,17 @@ class Cluster:
 
     def eligible(self, session: PendingSession) -> Mask:
         """Tell which nodes may run *session* at all, whatever room they have."""
-        key = (frozenset(session.references.items()), session.architecture)
+        key = (
+            frozenset(session.references.items()),
+            session.architecture,
+            session.group,
+        )
         fixed = self._eligible.get(key)
         if fixed is None:
             able = [
                 n.runtime in session.references
                 and n.architecture == session.architecture
+                and session.group in {"", n.group}
                 for n in self.nodes
             ]
             fixed = self._eligible[key] = self.open & np.array(able, bool)

@@ -34,9 +34,9 @@ def plan(snapshot: Snapshot) -> Plan:
     waiting: dict[str, str] = {}
     no_room: dict[object, str] = {}
     for session in snapshot.queue:
-        shortfalls = _find_shortfalls(session, snapshot.scopes, used)
-        if shortfalls:
-            waiting[session.id] = shortfalls
+        refusal = session.hold or _find_shortfalls(session, snapshot.scopes, used)
+        if refusal:
+            waiting[session.id] = refusal
             continue
         shape = _shape(session, cluster)
         if shape in no_room:
@@ -50,7 +50,7 @@ def plan(snapshot: Snapshot) -> Plan:
         placements.append(placement)
         for scope in session.scopes:
             bag = used.setdefault(scope, {})
-            for slot, amount in session.request.items():
+            for slot, amount in _charge(session).items():
                 bag[slot] = bag.get(slot, 0) + amount
     return Plan(placements=tuple(placements), waiting=waiting)
 
@@ -59,7 +59,17 @@ def _shape(session: PendingSession, cluster: Cluster) -> object:
     """Return what sessions have in common that find room, or none, together."""
     references = frozenset(session.references.items())
     owner = "" if cluster.keeps_apart else session.owner_id
-    return (session.request, references, session.architecture, owner)
+    return (
+        session.request,
+        references,
+        session.architecture,
+        owner,
+        session.group,
+    )
+
+
+def _charge(session: PendingSession) -> ResourceSlots:
+    return session.request if session.charge is None else session.charge
 
 
 def _find_shortfalls(
@@ -74,11 +84,12 @@ def _find_shortfalls(
             name=scope.name,
             limits=scope.limits,
             used=used[key],
+            unspecified=scope.unspecified,
         )
         for key in session.scopes
         if (scope := scopes.get(key)) is not None
     ]
-    return "; ".join(map(str, find_shortfalls(session.request, now)))
+    return "; ".join(map(str, find_shortfalls(_charge(session), now)))
 
 
 def _place(cluster: Cluster, session: PendingSession) -> Placement | None:

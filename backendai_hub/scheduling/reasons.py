@@ -11,16 +11,21 @@ from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.snapshot import PendingSession
 
 NO_NODES = "no node has joined yet; it starts when one does"
+NO_NODES_IN_GROUP = "no node is in its resource group yet; it starts when one is"
 
 
 def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
     """Say, slot by slot, what keeps *session* from starting now."""
     if not cluster.nodes:
         return NO_NODES
+    rows = _group(cluster, session)
+    if not rows:
+        return NO_NODES_IN_GROUP
     unfit: Counter[str] = Counter()
     candidates: list[int] = []
     serving = cluster.serving(session.owner_id).tolist()
-    for row, node in enumerate(cluster.nodes):
+    for row in rows:
+        node = cluster.nodes[row]
         why = (
             node.closed
             or ("" if node.runtime in session.references else "cannot run this image")
@@ -39,19 +44,24 @@ def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
             unfit[why] += 1
         else:
             candidates.append(row)
-    parts = [f"{count} of {_nodes(cluster)}: {why}" for why, count in unfit.items()]
+    nodes = "1 node" if len(rows) == 1 else f"{len(rows)} nodes"
+    parts = [f"{count} of {nodes}: {why}" for why, count in unfit.items()]
     if candidates:
-        parts.extend(_shortfalls(cluster, session.request, candidates))
+        parts.extend(_shortfalls(cluster, session.request, candidates, nodes))
     return "; ".join(parts) or "the node that had room has just been taken"
 
 
-def _nodes(cluster: Cluster) -> str:
-    count = len(cluster.nodes)
-    return "1 node" if count == 1 else f"{count} nodes"
+def _group(cluster: Cluster, session: PendingSession) -> list[int]:
+    """Return the nodes of the session's resource group; others are not told of."""
+    return [
+        row
+        for row, node in enumerate(cluster.nodes)
+        if session.group in {"", node.group}
+    ]
 
 
 def _shortfalls(
-    cluster: Cluster, request: ResourceSlots, candidates: list[int]
+    cluster: Cluster, request: ResourceSlots, candidates: list[int], nodes: str
 ) -> list[str]:
     parts = []
     together = np.ones(len(cluster.nodes), bool)
@@ -73,7 +83,7 @@ def _shortfalls(
             + (f", the best of {len(candidates)} nodes" if len(candidates) > 1 else "")
         )
     if not parts and not together[candidates].any():
-        parts.append(f"no single one of {_nodes(cluster)} has all of it free at once")
+        parts.append(f"no single one of {nodes} has all of it free at once")
     return parts
 
 
@@ -91,9 +101,9 @@ def explain_never(cluster: Cluster, session: PendingSession) -> str | None:
     """
     usable = [
         row
-        for row, node in enumerate(cluster.nodes)
-        if node.runtime in session.references
-        and node.architecture == session.architecture
+        for row in _group(cluster, session)
+        if cluster.nodes[row].runtime in session.references
+        and cluster.nodes[row].architecture == session.architecture
     ]
     if not usable:
         return "no node can run this image"

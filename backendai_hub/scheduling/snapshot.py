@@ -31,6 +31,8 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
+    group: str = ""
+    """The resource group it belongs to."""
     runtime: str
     architecture: str
     devices: tuple[DeviceState, ...]
@@ -49,6 +51,12 @@ class PendingSession(msgspec.Struct, frozen=True, kw_only=True):
     references: Mapping[str, str]
     architecture: str
     scopes: tuple[tuple[ScopeKind, str], ...]
+    charge: ResourceSlots | None = None
+    """What it counts in each scope; without it, what it requests."""
+    group: str = ""
+    """The resource group it is scheduled in; without one, any node will do."""
+    hold: str = ""
+    """Why it may not start whatever there is, if so."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,10 +50,10 @@ def shape(connection: Connection) -> dict[str, object]:
     seen = inspect(connection)
     return {
         table: (
-            [
+            sorted(
                 (c["name"], str(c["type"]), c["nullable"])
                 for c in seen.get_columns(table)
-            ],
+            ),
             sorted(
                 (str(c["name"]), "".join(str(c["sqltext"]).split()))
                 for c in seen.get_check_constraints(table)

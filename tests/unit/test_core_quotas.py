@@ -76,7 +76,7 @@ def test_a_shortfall_says_who_what_and_how_much():
 
 
 def test_scopes_are_locked_from_the_widest_to_the_narrowest_and_devices_last():
-    assert LOCK_ORDER == ("domain", "project", "user", "device")
+    assert LOCK_ORDER == ("domain", "project", "user", "keypair", "device")
 
 
 BAGS = st.dictionaries(st.sampled_from("ab"), st.integers(0, 3))

@@ -1,12 +1,22 @@
 """Every table, in one metadata. Rows never leave the ``db`` room."""
 
 from backendai_hub.db.tables.base import Base
-from backendai_hub.db.tables.history import AccountRow, EventRow
+from backendai_hub.db.tables.history import (
+    AccountRow,
+    AuditHeadRow,
+    AuditRow,
+    EventRow,
+)
+from backendai_hub.db.tables.images import (
+    ImageAliasRow,
+    ImageInstallRow,
+    ImageRow,
+    RegistryRow,
+)
 from backendai_hub.db.tables.nodes import (
     AgentRow,
     DeviceRow,
     EnrollTokenRow,
-    ImageRow,
     VersionRow,
 )
 from backendai_hub.db.tables.sessions import (
@@ -16,23 +26,52 @@ from backendai_hub.db.tables.sessions import (
     SecretRow,
     SessionRow,
 )
-from backendai_hub.db.tables.tenancy import DomainRow, ProjectRow, UserRow
+from backendai_hub.db.tables.tenancy import (
+    DomainRow,
+    DotfileRow,
+    KeypairPolicyRow,
+    KeypairRow,
+    MembershipRow,
+    PresetRow,
+    ProjectPolicyRow,
+    ProjectRow,
+    ResourceGroupAccessRow,
+    ResourceGroupRow,
+    SlotTypeRow,
+    UserPolicyRow,
+    UserRow,
+)
 
 __all__ = [
     "AccountRow",
     "AgentRow",
     "AllocationRow",
+    "AuditHeadRow",
+    "AuditRow",
     "Base",
     "ContainerRow",
     "DeviceRow",
     "DomainRow",
+    "DotfileRow",
     "EnrollTokenRow",
     "EventRow",
+    "ImageAliasRow",
+    "ImageInstallRow",
     "ImageRow",
+    "KeypairPolicyRow",
+    "KeypairRow",
     "LedgerRow",
+    "MembershipRow",
+    "PresetRow",
+    "ProjectPolicyRow",
     "ProjectRow",
+    "RegistryRow",
+    "ResourceGroupAccessRow",
+    "ResourceGroupRow",
     "SecretRow",
     "SessionRow",
+    "SlotTypeRow",
+    "UserPolicyRow",
     "UserRow",
     "VersionRow",
 ]

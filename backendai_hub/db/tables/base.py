@@ -46,6 +46,7 @@ Document = JSON().with_variant(postgresql.JSONB(), "postgresql")
 Id = Annotated[str, mapped_column(String(36))]
 Key = Annotated[str, mapped_column(String(36), primary_key=True)]
 Name = Annotated[str, mapped_column(String(256))]
+Short = Annotated[str, mapped_column(String(16))]
 Moment = Annotated[datetime, mapped_column(UtcTime())]
 Amount = Annotated[int, mapped_column(BigInteger())]
 

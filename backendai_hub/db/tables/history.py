@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, String, Text
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Float, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from backendai_hub.db.tables.base import Base, BigKey, Id, Moment, Name
+from backendai_hub.db.tables.base import (
+    Amount,
+    Base,
+    BigKey,
+    Document,
+    Id,
+    Moment,
+    Name,
+)
 
 
 class EventRow(Base):
@@ -28,6 +38,55 @@ class EventRow(Base):
     owner_id: Mapped[Id | None]
     agent_id: Mapped[Id | None]
     status: Mapped[str | None] = mapped_column(String(16))
+
+
+class AuditRow(Base):
+    """One act: who did what to which object, and how it ended. Never updated.
+
+    ``hash`` is over the row and the hash of the row before it, so that nothing can be
+    taken out, put in or changed without being seen.
+    """
+
+    __tablename__ = "audit"
+    __table_args__ = (
+        Index("ix_audit_actor", "actor_id", "seq"),
+        Index("ix_audit_domain", "domain_id", "seq"),
+        Index("ix_audit_object", "object_id", "seq"),
+        CheckConstraint("result IN ('success', 'refused', 'failed')", name="result"),
+    )
+
+    seq: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=False)
+    at: Mapped[Moment]
+    request_id: Mapped[str] = mapped_column(String(32))
+    actor_id: Mapped[Id | None]
+    actor: Mapped[Name]
+    acted_as: Mapped[Name] = mapped_column(default="")
+    """For whom somebody with the right to it acted; empty: for themselves."""
+    credential: Mapped[str] = mapped_column(String(32))
+    address: Mapped[str] = mapped_column(String(64))
+    action: Mapped[str] = mapped_column(String(64))
+    object_kind: Mapped[str] = mapped_column(String(32))
+    object_id: Mapped[Id | None]
+    object_name: Mapped[str] = mapped_column(String(512))
+    domain_id: Mapped[Id | None]
+    owner_id: Mapped[Id | None]
+    before: Mapped[dict[str, Any] | None] = mapped_column(Document)
+    after: Mapped[dict[str, Any] | None] = mapped_column(Document)
+    result: Mapped[str] = mapped_column(String(16))
+    code: Mapped[str] = mapped_column(String(64), default="")
+    message: Mapped[str] = mapped_column(Text(), default="")
+    duration_ms: Mapped[float] = mapped_column(Float())
+    hash: Mapped[str] = mapped_column(String(64))
+
+
+class AuditHeadRow(Base):
+    """The newest act's number and hash: one row, locked by whoever adds the next."""
+
+    __tablename__ = "audit_head"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    seq: Mapped[Amount]
+    hash: Mapped[str] = mapped_column(String(64))
 
 
 class AccountRow(Base):

@@ -1,4 +1,4 @@
-"""Agents, their devices, the images they can run, and how they join."""
+"""Agents, their devices, and how they join."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ class AgentRow(Base):
     name: Mapped[Name]
     machine_id: Mapped[Name]
     status: Mapped[str] = mapped_column(String(16))
+    resource_group_id: Mapped[Id | None] = mapped_column(
+        ForeignKey("resource_groups.id")
+    )
     schedulable: Mapped[bool] = mapped_column(default=True)
     epoch: Mapped[Amount] = mapped_column(default=1)
     sequence: Mapped[Amount] = mapped_column(default=0)
@@ -61,16 +64,6 @@ class DeviceRow(Base):
     numa: Mapped[int | None]
     whole: Mapped[bool] = mapped_column(default=False)
     present: Mapped[bool] = mapped_column(default=True)
-
-
-class ImageRow(Base):
-    """One environment users may choose."""
-
-    __tablename__ = "images"
-
-    name: Mapped[str] = mapped_column(String(256), primary_key=True)
-    definition: Mapped[dict[str, Any]] = mapped_column(Document)
-    position: Mapped[int] = mapped_column(default=0)
 
 
 class EnrollTokenRow(Base):

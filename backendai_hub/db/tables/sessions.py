@@ -68,6 +68,12 @@ class SessionRow(Base):
     owner_id: Mapped[Id] = mapped_column(ForeignKey("users.id"))
     domain_id: Mapped[Id] = mapped_column(ForeignKey("domains.id"))
     project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
+    keypair_id: Mapped[Id | None] = mapped_column(ForeignKey("keypairs.id"))
+    resource_group_id: Mapped[Id | None] = mapped_column(
+        ForeignKey("resource_groups.id")
+    )
+    image_id: Mapped[Id | None] = mapped_column(ForeignKey("images.id"))
+    priority: Mapped[int] = mapped_column(default=10, server_default="10")
     image: Mapped[Name]
     slots: Mapped[dict[str, int]] = mapped_column(Document)
     shmem: Mapped[Amount]
@@ -152,7 +158,9 @@ class LedgerRow(Base):
             "(cap IS NULL) = (quota IS NULL) AND (quota IS NULL OR quota <= cap)",
             name="quota_within_cap",
         ),
-        CheckConstraint("kind IN ('domain', 'project', 'user', 'device')", name="kind"),
+        CheckConstraint(
+            "kind IN ('domain', 'project', 'user', 'keypair', 'device')", name="kind"
+        ),
     )
 
     kind: Mapped[str] = mapped_column(String(16), primary_key=True)

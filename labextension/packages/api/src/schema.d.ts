@@ -72,6 +72,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/domains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List domains, a page at a time. */
+        get: operations["get_api_domains"];
+        put?: never;
+        /** Make a domain. */
+        post: operations["post_api_domains"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many domains; each ends for itself. */
+        post: operations["post_api_domains_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one domain, by id or name. */
+        get: operations["get_api_domains_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a domain for good. */
+        delete: operations["delete_api_domains_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a domain; what is left out stays. */
+        patch: operations["patch_api_domains_reference"];
+        trace?: never;
+    };
     "/api/events": {
         parameters: {
             query?: never;
@@ -87,6 +141,166 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/images": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List images, a page at a time. */
+        get: operations["get_api_images"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/images/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many images; each ends for itself. */
+        post: operations["post_api_images_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/images/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one image, by id or name. */
+        get: operations["get_api_images_reference"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change fields of a image; what is left out stays. */
+        patch: operations["patch_api_images_reference"];
+        trace?: never;
+    };
+    "/api/keypair-policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List keypair policies, a page at a time. */
+        get: operations["get_api_keypair_policies"];
+        put?: never;
+        /** Make a keypair policy. */
+        post: operations["post_api_keypair_policies"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keypair-policies/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many keypair policies; each ends for itself. */
+        post: operations["post_api_keypair_policies_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keypair-policies/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one keypair policy, by id or name. */
+        get: operations["get_api_keypair_policies_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a keypair policy for good. */
+        delete: operations["delete_api_keypair_policies_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a keypair policy; what is left out stays. */
+        patch: operations["patch_api_keypair_policies_reference"];
+        trace?: never;
+    };
+    "/api/keypairs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List keypairs, a page at a time. */
+        get: operations["get_api_keypairs"];
+        put?: never;
+        /** Make a keypair. */
+        post: operations["post_api_keypairs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keypairs/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many keypairs; each ends for itself. */
+        post: operations["post_api_keypairs_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keypairs/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one keypair, by id or name. */
+        get: operations["get_api_keypairs_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a keypair for good. */
+        delete: operations["delete_api_keypairs_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a keypair; what is left out stays. */
+        patch: operations["patch_api_keypairs_reference"];
         trace?: never;
     };
     "/api/me": {
@@ -121,6 +335,276 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List presets, a page at a time. */
+        get: operations["get_api_presets"];
+        put?: never;
+        /** Make a preset. */
+        post: operations["post_api_presets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/presets/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many presets; each ends for itself. */
+        post: operations["post_api_presets_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/presets/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one preset, by id or name. */
+        get: operations["get_api_presets_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a preset for good. */
+        delete: operations["delete_api_presets_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a preset; what is left out stays. */
+        patch: operations["patch_api_presets_reference"];
+        trace?: never;
+    };
+    "/api/project-policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List project policies, a page at a time. */
+        get: operations["get_api_project_policies"];
+        put?: never;
+        /** Make a project policy. */
+        post: operations["post_api_project_policies"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/project-policies/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many project policies; each ends for itself. */
+        post: operations["post_api_project_policies_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/project-policies/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one project policy, by id or name. */
+        get: operations["get_api_project_policies_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a project policy for good. */
+        delete: operations["delete_api_project_policies_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a project policy; what is left out stays. */
+        patch: operations["patch_api_project_policies_reference"];
+        trace?: never;
+    };
+    "/api/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List projects, a page at a time. */
+        get: operations["get_api_projects"];
+        put?: never;
+        /** Make a project. */
+        post: operations["post_api_projects"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many projects; each ends for itself. */
+        post: operations["post_api_projects_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one project, by id or name. */
+        get: operations["get_api_projects_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a project for good. */
+        delete: operations["delete_api_projects_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a project; what is left out stays. */
+        patch: operations["patch_api_projects_reference"];
+        trace?: never;
+    };
+    "/api/registries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List registries, a page at a time. */
+        get: operations["get_api_registries"];
+        put?: never;
+        /** Make a registry. */
+        post: operations["post_api_registries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registries/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many registries; each ends for itself. */
+        post: operations["post_api_registries_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registries/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one registry, by id or name. */
+        get: operations["get_api_registries_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a registry for good. */
+        delete: operations["delete_api_registries_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a registry; what is left out stays. */
+        patch: operations["patch_api_registries_reference"];
+        trace?: never;
+    };
+    "/api/resource-groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List resource groups, a page at a time. */
+        get: operations["get_api_resource_groups"];
+        put?: never;
+        /** Make a resource group. */
+        post: operations["post_api_resource_groups"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/resource-groups/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many resource groups; each ends for itself. */
+        post: operations["post_api_resource_groups_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/resource-groups/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one resource group, by id or name. */
+        get: operations["get_api_resource_groups_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a resource group for good. */
+        delete: operations["delete_api_resource_groups_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a resource group; what is left out stays. */
+        patch: operations["patch_api_resource_groups_reference"];
         trace?: never;
     };
     "/api/resources": {
@@ -226,6 +710,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/slot-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List slot types, a page at a time. */
+        get: operations["get_api_slot_types"];
+        put?: never;
+        /** Make a slot type. */
+        post: operations["post_api_slot_types"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/slot-types/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many slot types; each ends for itself. */
+        post: operations["post_api_slot_types_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/slot-types/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one slot type, by id or name. */
+        get: operations["get_api_slot_types_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a slot type for good. */
+        delete: operations["delete_api_slot_types_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a slot type; what is left out stays. */
+        patch: operations["patch_api_slot_types_reference"];
+        trace?: never;
+    };
     "/api/spawned": {
         parameters: {
             query?: never;
@@ -258,6 +796,114 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/user-policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List user policies, a page at a time. */
+        get: operations["get_api_user_policies"];
+        put?: never;
+        /** Make a user policy. */
+        post: operations["post_api_user_policies"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/user-policies/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many user policies; each ends for itself. */
+        post: operations["post_api_user_policies_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/user-policies/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one user policy, by id or name. */
+        get: operations["get_api_user_policies_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a user policy for good. */
+        delete: operations["delete_api_user_policies_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a user policy; what is left out stays. */
+        patch: operations["patch_api_user_policies_reference"];
+        trace?: never;
+    };
+    "/api/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List users, a page at a time. */
+        get: operations["get_api_users"];
+        put?: never;
+        /** Make a user. */
+        post: operations["post_api_users"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many users; each ends for itself. */
+        post: operations["post_api_users_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one user, by id or name. */
+        get: operations["get_api_users_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a user for good. */
+        delete: operations["delete_api_users_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a user; what is left out stays. */
+        patch: operations["patch_api_users_reference"];
         trace?: never;
     };
 }
@@ -312,6 +958,166 @@ export interface components {
             user: string;
         };
         /**
+         * BulkAnswer
+         * @description How each of many ended; some may have failed while others went well.
+         */
+        BulkAnswer: {
+            failed: number;
+            results: components["schemas"]["BulkResult"][];
+            succeeded: number;
+        };
+        /**
+         * BulkResult
+         * @description How one of many ended; ``error`` and ``code`` say why, if not well.
+         *
+         *         ``verb`` and ``index`` say which entry of the request it was; ``status`` is what
+         *         the request would have been answered with on its own; ``secret`` is shown once.
+         */
+        BulkResult: {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            /** @default null */
+            id: string | null;
+            index: number;
+            /** @default null */
+            name: string | null;
+            /** @default null */
+            secret: string | null;
+            status: number;
+            verb: components["schemas"]["Verb"];
+        };
+        /**
+         * ContainerRegistry
+         * @description Where a project's own images are pushed.
+         */
+        ContainerRegistry: {
+            project: string;
+            registry: string;
+        };
+        /**
+         * DeploymentOptions
+         * @description What a deployment gets that does not say.
+         */
+        DeploymentOptions: {
+            /** @default {} */
+            handler_policies: Record<string, never>;
+        };
+        /**
+         * Domain
+         * @description A tenant: its people see nothing of other domains.
+         */
+        Domain: {
+            /** @default [] */
+            allowed_docker_registries: string[];
+            /** @default {} */
+            allowed_vfolder_hosts: {
+                [key: string]: string[];
+            };
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            id: string;
+            /** @default  */
+            integration_id: string;
+            /** @default true */
+            is_active: boolean;
+            /** @default false */
+            is_default: boolean;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default 1 */
+            revision: number;
+            /** @default {} */
+            total_resource_slots: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * DomainBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        DomainBulk: {
+            /** @default [] */
+            create: components["schemas"]["DomainRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["DomainChangeEntry"][];
+        };
+        /**
+         * DomainChange
+         * @description Fields of a Domain to change; what is left out stays.
+         */
+        DomainChange: {
+            /** @description Registries whose images may be used, by name; none means no image at all. The images of the configuration are in the registry 'local'. */
+            allowed_docker_registries?: string[];
+            /** @description Storage hosts and what is permitted on each. */
+            allowed_vfolder_hosts?: {
+                [key: string]: string[];
+            };
+            /** @description What it is. */
+            description?: string;
+            /** @description What an external directory calls it. */
+            integration_id?: string;
+            /** @description Inactive: nobody of it may log in or start anything; what runs goes on. */
+            is_active?: boolean;
+            /** @description The domain of people whom nothing else places; at most one. */
+            is_default?: boolean;
+            /** @description Its name. */
+            name?: string;
+            /** @description The most that all its sessions may use at once; slots that are not listed have no limit. */
+            total_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+        };
+        /**
+         * DomainChangeEntry
+         * @description Which item to change, and how.
+         */
+        DomainChangeEntry: {
+            fields: components["schemas"]["DomainChange"];
+            reference: string;
+        };
+        /**
+         * DomainPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        DomainPage: {
+            items: components["schemas"]["Domain"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * DomainRequest
+         * @description A new Domain.
+         */
+        DomainRequest: {
+            /** @description Registries whose images may be used, by name; none means no image at all. The images of the configuration are in the registry 'local'. */
+            allowed_docker_registries?: string[];
+            /** @description Storage hosts and what is permitted on each. */
+            allowed_vfolder_hosts?: {
+                [key: string]: string[];
+            };
+            /** @description What it is. */
+            description?: string;
+            /** @description What an external directory calls it. */
+            integration_id?: string;
+            /** @description Inactive: nobody of it may log in or start anything; what runs goes on. */
+            is_active?: boolean;
+            /** @description The domain of people whom nothing else places; at most one. */
+            is_default?: boolean;
+            /** @description Its name. */
+            name: string;
+            /** @description The most that all its sessions may use at once; slots that are not listed have no limit. */
+            total_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+        };
+        /**
          * EventMessage
          * @description One fact about a session, as the event stream sends it.
          */
@@ -335,6 +1141,24 @@ export interface components {
             after: number;
             /** @default 0 */
             wait: number;
+        };
+        /**
+         * FairShare
+         * @description How past use counts against future turns.
+         */
+        FairShare: {
+            /** @default 1 */
+            decay_unit_days: number;
+            /** @default 1 */
+            default_weight: number;
+            /** @default 7 */
+            half_life_days: number;
+            /** @default 28 */
+            lookback_days: number;
+            /** @default {} */
+            resource_weights: {
+                [key: string]: number;
+            };
         };
         /**
          * FollowQuery
@@ -364,6 +1188,128 @@ export interface components {
             title: string;
         };
         /**
+         * ImageRecord
+         * @description One image for one architecture, as administrators see it.
+         *
+         *         ``label_minimum`` is what the image itself asks for; the effective minimum of cpu
+         *         and mem is never below it. ``installed`` counts the nodes that hold the image.
+         */
+        ImageRecord: {
+            /** @default [] */
+            accelerators: string[];
+            /** @default [] */
+            aliases: string[];
+            architecture: string;
+            /** @default  */
+            config_digest: string;
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            /** @default  */
+            digest: string;
+            id: string;
+            /** @default 0 */
+            installed: number;
+            /** @default {} */
+            label_minimum: {
+                [key: string]: string;
+            };
+            /** @default {} */
+            labels: {
+                [key: string]: string;
+            };
+            /** @default null */
+            last_used_at: string | null;
+            /** @default {} */
+            maximum: {
+                [key: string]: string;
+            };
+            /** @default {} */
+            minimum: {
+                [key: string]: string;
+            };
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default null */
+            owner: string | null;
+            /** @default {} */
+            preferred: {
+                [key: string]: string;
+            };
+            /** @default  */
+            project: string;
+            /** @default {} */
+            references: {
+                [key: string]: string;
+            };
+            registry: string;
+            /** @default  */
+            repository: string;
+            /** @default 1 */
+            revision: number;
+            /** @default  */
+            runtime: string;
+            /** @default 64m */
+            shmem: string;
+            /** @default 0 */
+            size_bytes: number;
+            /** @default ALIVE */
+            status: string;
+            /** @default  */
+            tag: string;
+            /** @default  */
+            title: string;
+            /** @default compute */
+            type: string;
+        };
+        /**
+         * ImageRecordBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        ImageRecordBulk: {
+            /** @default [] */
+            update: components["schemas"]["ImageRecordChangeEntry"][];
+        };
+        /**
+         * ImageRecordChange
+         * @description Fields of a ImageRecord to change; what is left out stays.
+         */
+        ImageRecordChange: {
+            /** @description What is in it. */
+            description?: string;
+            /** @description The most a session of it may ask for, by slot. */
+            maximum?: {
+                [key: string]: string | number | null;
+            };
+            /** @description The least a session of it may ask for, by slot. */
+            minimum?: {
+                [key: string]: string | number | null;
+            };
+            /** @description Shared memory, if the request does not say. */
+            shmem?: string | number;
+            /** @description What people call it. */
+            title?: string;
+        };
+        /**
+         * ImageRecordChangeEntry
+         * @description Which item to change, and how.
+         */
+        ImageRecordChangeEntry: {
+            fields: components["schemas"]["ImageRecordChange"];
+            reference: string;
+        };
+        /**
+         * ImageRecordPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        ImageRecordPage: {
+            items: components["schemas"]["ImageRecord"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
          * Isolation
          * @description What separates sessions on a node, in words a person reads in ``status``.
          */
@@ -375,6 +1321,270 @@ export interface components {
             notes: string[];
             runtime: string;
             tier: string;
+        };
+        /**
+         * Keypair
+         * @description A key for programs. ``name`` is the access key.
+         *
+         *         The secret is shown when it is made and never again: only its hash is kept. A
+         *         keypair whose ``has_secret`` is false can only be used after a secret is issued.
+         */
+        Keypair: {
+            /** @default  */
+            bootstrap_script: string;
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            /** @default false */
+            has_secret: boolean;
+            id: string;
+            /** @default true */
+            is_active: boolean;
+            /** @default false */
+            is_admin: boolean;
+            /** @default false */
+            is_default: boolean;
+            /** @default null */
+            last_used_at: string | null;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default 0 */
+            num_queries: number;
+            /** @default 10000 */
+            rate_limit: number;
+            /** @default null */
+            resource_policy: string | null;
+            /** @default 1 */
+            revision: number;
+            /** @default null */
+            secret: string | null;
+            user: string;
+        };
+        /**
+         * KeypairBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        KeypairBulk: {
+            /** @default [] */
+            create: components["schemas"]["KeypairRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["KeypairChangeEntry"][];
+        };
+        /**
+         * KeypairChange
+         * @description Fields of a Keypair to change; what is left out stays.
+         */
+        KeypairChange: {
+            /** @description Run once in every session started with this key, before it is ready. */
+            bootstrap_script?: string;
+            /** @description What it is for. */
+            description?: string;
+            /** @description Whether it is accepted. */
+            is_active?: boolean;
+            /** @description Whether it carries its user's administrator's rights, too. */
+            is_admin?: boolean;
+            /** @description The default keypair's policy is the user's own limit. Everybody has exactly one. */
+            is_default?: boolean;
+            /** @description How many requests it may make in 15 minutes. */
+            rate_limit?: number | null;
+            /** @description Its keypair policy; without one, the default. */
+            resource_policy?: string | null;
+        };
+        /**
+         * KeypairChangeEntry
+         * @description Which item to change, and how.
+         */
+        KeypairChangeEntry: {
+            fields: components["schemas"]["KeypairChange"];
+            reference: string;
+        };
+        /**
+         * KeypairPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        KeypairPage: {
+            items: components["schemas"]["Keypair"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * KeypairPolicy
+         * @description What a keypair, and through their default keypair a user, may use at once.
+         */
+        KeypairPolicy: {
+            /** @default {} */
+            allowed_vfolder_hosts: {
+                [key: string]: string[];
+            };
+            /** @default  */
+            created_at: string;
+            /** @default UNLIMITED */
+            default_for_unspecified: string;
+            /** @default  */
+            description: string;
+            id: string;
+            /** @default 3600 */
+            idle_timeout: number;
+            /** @default false */
+            is_default: boolean;
+            /** @default 5 */
+            max_concurrent_sessions: number;
+            /** @default 1 */
+            max_concurrent_sftp_sessions: number;
+            /** @default 1 */
+            max_containers_per_session: number;
+            /** @default null */
+            max_pending_session_count: number | null;
+            /** @default {} */
+            max_pending_session_resource_slots: {
+                [key: string]: string;
+            };
+            /** @default null */
+            max_priority: number | null;
+            /** @default 0 */
+            max_session_lifetime: number;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default 1 */
+            revision: number;
+            /** @default {} */
+            total_resource_slots: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * KeypairPolicyBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        KeypairPolicyBulk: {
+            /** @default [] */
+            create: components["schemas"]["KeypairPolicyRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["KeypairPolicyChangeEntry"][];
+        };
+        /**
+         * KeypairPolicyChange
+         * @description Fields of a KeypairPolicy to change; what is left out stays.
+         */
+        KeypairPolicyChange: {
+            /** @description Storage hosts and what is permitted on each. */
+            allowed_vfolder_hosts?: {
+                [key: string]: string[];
+            };
+            /** @description What a slot means that total_resource_slots does not list: LIMITED none of it, UNLIMITED as much as there is. */
+            default_for_unspecified?: string;
+            /** @description What it is for. */
+            description?: string;
+            /** @description Seconds without use after which a session is ended; 0 is never, -1 what the site's configuration says. */
+            idle_timeout?: number | null;
+            /** @description Given to whom nobody gives another; at most one is the default. */
+            is_default?: boolean;
+            /** @description How many sessions may run at once; more wait in the queue. 0 or less is no limit. */
+            max_concurrent_sessions?: number | null;
+            /** @description The same for system sessions, such as SFTP, which count only here. */
+            max_concurrent_sftp_sessions?: number | null;
+            /** @description How many containers one session may have. 0 or less is no limit. */
+            max_containers_per_session?: number | null;
+            /** @description How many sessions may wait at once; more are refused. Null is no limit. */
+            max_pending_session_count?: number | null;
+            /** @description The most that waiting sessions may ask for together; only listed slots are limited. */
+            max_pending_session_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+            /** @description The highest priority (0 to 100) that may be asked for; null is no limit. */
+            max_priority?: number | null;
+            /** @description Seconds after its start at which a session is ended; 0 is never. */
+            max_session_lifetime?: number | null;
+            /** @description The most that may be in use at once, by slot; 'inf' is no limit. */
+            total_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+        };
+        /**
+         * KeypairPolicyChangeEntry
+         * @description Which item to change, and how.
+         */
+        KeypairPolicyChangeEntry: {
+            fields: components["schemas"]["KeypairPolicyChange"];
+            reference: string;
+        };
+        /**
+         * KeypairPolicyPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        KeypairPolicyPage: {
+            items: components["schemas"]["KeypairPolicy"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * KeypairPolicyRequest
+         * @description A new KeypairPolicy.
+         */
+        KeypairPolicyRequest: {
+            /** @description Storage hosts and what is permitted on each. */
+            allowed_vfolder_hosts?: {
+                [key: string]: string[];
+            };
+            /** @description What a slot means that total_resource_slots does not list: LIMITED none of it, UNLIMITED as much as there is. */
+            default_for_unspecified?: string;
+            /** @description What it is for. */
+            description?: string;
+            /** @description Seconds without use after which a session is ended; 0 is never, -1 what the site's configuration says. */
+            idle_timeout?: number | null;
+            /** @description Given to whom nobody gives another; at most one is the default. */
+            is_default?: boolean;
+            /** @description How many sessions may run at once; more wait in the queue. 0 or less is no limit. */
+            max_concurrent_sessions?: number | null;
+            /** @description The same for system sessions, such as SFTP, which count only here. */
+            max_concurrent_sftp_sessions?: number | null;
+            /** @description How many containers one session may have. 0 or less is no limit. */
+            max_containers_per_session?: number | null;
+            /** @description How many sessions may wait at once; more are refused. Null is no limit. */
+            max_pending_session_count?: number | null;
+            /** @description The most that waiting sessions may ask for together; only listed slots are limited. */
+            max_pending_session_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+            /** @description The highest priority (0 to 100) that may be asked for; null is no limit. */
+            max_priority?: number | null;
+            /** @description Seconds after its start at which a session is ended; 0 is never. */
+            max_session_lifetime?: number | null;
+            /** @description Its name; it never changes. */
+            name: string;
+            /** @description The most that may be in use at once, by slot; 'inf' is no limit. */
+            total_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+        };
+        /**
+         * KeypairRequest
+         * @description A new Keypair.
+         */
+        KeypairRequest: {
+            /** @description Run once in every session started with this key, before it is ready. */
+            bootstrap_script?: string;
+            /** @description What it is for. */
+            description?: string;
+            /** @description Whether it is accepted. */
+            is_active?: boolean;
+            /** @description Whether it carries its user's administrator's rights, too. */
+            is_admin?: boolean;
+            /** @description The default keypair's policy is the user's own limit. Everybody has exactly one. */
+            is_default?: boolean;
+            /** @description How many requests it may make in 15 minutes. */
+            rate_limit?: number | null;
+            /** @description Its keypair policy; without one, the default. */
+            resource_policy?: string | null;
+            /** @description Whose key it is. */
+            user: string | null;
         };
         /**
          * LimitMeter
@@ -412,6 +1622,8 @@ export interface components {
             domain: string;
             name: string;
             project: string;
+            /** @default [] */
+            projects: string[];
             roles: components["schemas"]["Role"][];
         };
         /**
@@ -421,6 +1633,43 @@ export interface components {
         NewAccount: {
             name: string;
             password: string;
+        };
+        /**
+         * NumberFormat
+         * @description How amounts are written.
+         */
+        NumberFormat: {
+            /** @default false */
+            binary: boolean;
+            /** @default 0 */
+            round_length: number;
+        };
+        /**
+         * Preemption
+         * @description Whether and how waiting sessions may displace running ones.
+         */
+        Preemption: {
+            /** @default false */
+            enabled: boolean;
+            /** @default 0 */
+            min_runtime: number;
+            /**
+             * @default terminate
+             * @enum {unknown}
+             */
+            mode: "reschedule" | "terminate";
+            /**
+             * @default oldest
+             * @enum {unknown}
+             */
+            order: "fewest-sessions" | "newest" | "oldest" | "smallest-resources";
+            /** @default 5 */
+            preemptible_priority: number;
+            /**
+             * @default user
+             * @enum {unknown}
+             */
+            victim_scope: "domain" | "project" | "resource-group" | "user";
         };
         /**
          * Problem
@@ -438,6 +1687,714 @@ export interface components {
             type: string;
         };
         /**
+         * Project
+         * @description People who work together and share limits, inside one domain.
+         */
+        Project: {
+            /** @default {} */
+            allowed_vfolder_hosts: {
+                [key: string]: string[];
+            };
+            /** @default null */
+            container_registry: components["schemas"]["ContainerRegistry"] | null;
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            domain: string;
+            id: string;
+            /** @default  */
+            integration_id: string;
+            /** @default true */
+            is_active: boolean;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default null */
+            resource_policy: string | null;
+            /** @default 1 */
+            revision: number;
+            /** @default {} */
+            total_resource_slots: {
+                [key: string]: string;
+            };
+            /** @default general */
+            type: string;
+        };
+        /**
+         * ProjectBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        ProjectBulk: {
+            /** @default [] */
+            create: components["schemas"]["ProjectRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["ProjectChangeEntry"][];
+        };
+        /**
+         * ProjectChange
+         * @description Fields of a Project to change; what is left out stays.
+         */
+        ProjectChange: {
+            /** @description Storage hosts and what is permitted on each. */
+            allowed_vfolder_hosts?: {
+                [key: string]: string[];
+            };
+            /** @description Where images made in it are pushed: registry and project. */
+            container_registry?: Record<string, never> | null;
+            /** @description What it is. */
+            description?: string;
+            /** @description What an external directory calls it. */
+            integration_id?: string;
+            /** @description Inactive: nothing new may start in it; what runs goes on. */
+            is_active?: boolean;
+            /** @description Its name, unique in its domain. */
+            name?: string;
+            /** @description Its project policy; without one, the default. */
+            resource_policy?: string | null;
+            /** @description The most that all its sessions may use at once; slots that are not listed have no limit. */
+            total_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+        };
+        /**
+         * ProjectChangeEntry
+         * @description Which item to change, and how.
+         */
+        ProjectChangeEntry: {
+            fields: components["schemas"]["ProjectChange"];
+            reference: string;
+        };
+        /**
+         * ProjectPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        ProjectPage: {
+            items: components["schemas"]["Project"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * ProjectPolicy
+         * @description What a project may keep.
+         */
+        ProjectPolicy: {
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            id: string;
+            /** @default false */
+            is_default: boolean;
+            /** @default 3 */
+            max_network_count: number;
+            /** @default -1 */
+            max_quota_scope_size: string;
+            /** @default 0 */
+            max_vfolder_count: number;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default 1 */
+            revision: number;
+        };
+        /**
+         * ProjectPolicyBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        ProjectPolicyBulk: {
+            /** @default [] */
+            create: components["schemas"]["ProjectPolicyRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["ProjectPolicyChangeEntry"][];
+        };
+        /**
+         * ProjectPolicyChange
+         * @description Fields of a ProjectPolicy to change; what is left out stays.
+         */
+        ProjectPolicyChange: {
+            /** @description What it is for. */
+            description?: string;
+            /** @description Given to whom nobody gives another; at most one is the default. */
+            is_default?: boolean;
+            /** @description How many networks may be kept. */
+            max_network_count?: number | null;
+            /** @description How much all of them may hold; -1 is no limit. */
+            max_quota_scope_size?: string | number;
+            /** @description How many virtual folders; 0 is no limit. */
+            max_vfolder_count?: number | null;
+        };
+        /**
+         * ProjectPolicyChangeEntry
+         * @description Which item to change, and how.
+         */
+        ProjectPolicyChangeEntry: {
+            fields: components["schemas"]["ProjectPolicyChange"];
+            reference: string;
+        };
+        /**
+         * ProjectPolicyPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        ProjectPolicyPage: {
+            items: components["schemas"]["ProjectPolicy"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * ProjectPolicyRequest
+         * @description A new ProjectPolicy.
+         */
+        ProjectPolicyRequest: {
+            /** @description What it is for. */
+            description?: string;
+            /** @description Given to whom nobody gives another; at most one is the default. */
+            is_default?: boolean;
+            /** @description How many networks may be kept. */
+            max_network_count?: number | null;
+            /** @description How much all of them may hold; -1 is no limit. */
+            max_quota_scope_size?: string | number;
+            /** @description How many virtual folders; 0 is no limit. */
+            max_vfolder_count?: number | null;
+            /** @description Its name; it never changes. */
+            name: string;
+        };
+        /**
+         * ProjectRequest
+         * @description A new Project.
+         */
+        ProjectRequest: {
+            /** @description Storage hosts and what is permitted on each. */
+            allowed_vfolder_hosts?: {
+                [key: string]: string[];
+            };
+            /** @description Where images made in it are pushed: registry and project. */
+            container_registry?: Record<string, never> | null;
+            /** @description What it is. */
+            description?: string;
+            /** @description The domain it is in. */
+            domain: string | null;
+            /** @description What an external directory calls it. */
+            integration_id?: string;
+            /** @description Inactive: nothing new may start in it; what runs goes on. */
+            is_active?: boolean;
+            /** @description Its name, unique in its domain. */
+            name: string;
+            /** @description Its project policy; without one, the default. */
+            resource_policy?: string | null;
+            /** @description The most that all its sessions may use at once; slots that are not listed have no limit. */
+            total_resource_slots?: {
+                [key: string]: string | number | null;
+            };
+            /** @description 'general', or 'model-store' for a collection of models to share. */
+            type?: string;
+        };
+        /**
+         * Registry
+         * @description Where images come from. The password is stored encrypted and never shown.
+         */
+        Registry: {
+            /** @default  */
+            created_at: string;
+            /** @default {} */
+            extra: Record<string, never>;
+            /** @default false */
+            has_password: boolean;
+            id: string;
+            /** @default true */
+            is_active: boolean;
+            /** @default false */
+            is_global: boolean;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default  */
+            password: string | null;
+            /** @default  */
+            project: string;
+            /** @default [] */
+            repositories: string[];
+            /** @default null */
+            rescanned_at: string | null;
+            /** @default 1 */
+            revision: number;
+            /** @default true */
+            ssl_verify: boolean;
+            /** @default docker */
+            type: string;
+            /** @default  */
+            url: string;
+            /** @default  */
+            username: string;
+        };
+        /**
+         * RegistryBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        RegistryBulk: {
+            /** @default [] */
+            create: components["schemas"]["RegistryRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["RegistryChangeEntry"][];
+        };
+        /**
+         * RegistryChange
+         * @description Fields of a Registry to change; what is left out stays.
+         */
+        RegistryChange: {
+            /** @description Further settings. */
+            extra?: Record<string, never> | null;
+            /** @description Inactive: its images are not offered. */
+            is_active?: boolean;
+            /** @description Whether projects may name it without being allowed to. */
+            is_global?: boolean;
+            /** @description Its name, as domains' lists of registries have it. */
+            name?: string;
+            /** @description The password or token; write only. Empty takes it away. */
+            password?: string;
+            /** @description The project or namespace that is read. */
+            project?: string;
+            /** @description Repositories to read where the registry does not list them. */
+            repositories?: string[];
+            /** @description Whether its certificate is checked. */
+            ssl_verify?: boolean;
+            /** @description Its address, such as https://registry.example. */
+            url?: string;
+            /** @description Who logs in there. */
+            username?: string;
+        };
+        /**
+         * RegistryChangeEntry
+         * @description Which item to change, and how.
+         */
+        RegistryChangeEntry: {
+            fields: components["schemas"]["RegistryChange"];
+            reference: string;
+        };
+        /**
+         * RegistryPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        RegistryPage: {
+            items: components["schemas"]["Registry"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * RegistryRequest
+         * @description A new Registry.
+         */
+        RegistryRequest: {
+            /** @description Further settings. */
+            extra?: Record<string, never> | null;
+            /** @description Inactive: its images are not offered. */
+            is_active?: boolean;
+            /** @description Whether projects may name it without being allowed to. */
+            is_global?: boolean;
+            /** @description Its name, as domains' lists of registries have it. */
+            name: string;
+            /** @description The password or token; write only. Empty takes it away. */
+            password?: string;
+            /** @description The project or namespace that is read. */
+            project?: string;
+            /** @description Repositories to read where the registry does not list them. */
+            repositories?: string[];
+            /** @description Whether its certificate is checked. */
+            ssl_verify?: boolean;
+            /** @description How it is spoken to. */
+            type?: string;
+            /** @description Its address, such as https://registry.example. */
+            url?: string;
+            /** @description Who logs in there. */
+            username?: string;
+        };
+        /**
+         * ResourceGroup
+         * @description Nodes that are scheduled together.
+         *
+         *         Who may use it are the domains, projects and keypairs it is opened to: a user's
+         *         groups are the union of those of their domain, project and keypair.
+         */
+        ResourceGroup: {
+            /** @default  */
+            created_at: string;
+            /**
+             * @default {
+             *       "handler_policies": {}
+             *     }
+             */
+            default_deployment_options: components["schemas"]["DeploymentOptions"];
+            /**
+             * @default {
+             *       "handler_policies": {},
+             *       "job_priority": 0,
+             *       "priority": 10
+             *     }
+             */
+            default_session_options: components["schemas"]["SessionOptions"];
+            /** @default  */
+            description: string;
+            /** @default static */
+            driver: string;
+            /** @default {} */
+            driver_opts: Record<string, never>;
+            /**
+             * @default {
+             *       "decay_unit_days": 1,
+             *       "default_weight": 1,
+             *       "half_life_days": 7,
+             *       "lookback_days": 28,
+             *       "resource_weights": {}
+             *     }
+             */
+            fair_share_spec: components["schemas"]["FairShare"];
+            id: string;
+            /** @default true */
+            is_active: boolean;
+            /** @default false */
+            is_default: boolean;
+            /** @default true */
+            is_public: boolean;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default 1 */
+            revision: number;
+            /** @default fifo */
+            scheduler: string;
+            /**
+             * @default {
+             *       "agent_selection_strategy": "dispersed",
+             *       "agent_selector_config": {},
+             *       "allow_fractional_resource_fragmentation": true,
+             *       "allowed_session_types": [
+             *         "interactive",
+             *         "batch",
+             *         "inference"
+             *       ],
+             *       "config": {},
+             *       "pending_timeout": 0,
+             *       "preemption": {
+             *         "enabled": false,
+             *         "min_runtime": 0,
+             *         "mode": "terminate",
+             *         "order": "oldest",
+             *         "preemptible_priority": 5,
+             *         "victim_scope": "user"
+             *       },
+             *       "route_cleanup_target_statuses": [
+             *         "unhealthy"
+             *       ]
+             *     }
+             */
+            scheduler_opts: components["schemas"]["SchedulerOptions"];
+            /** @default false */
+            use_host_network: boolean;
+            /** @default  */
+            wsproxy_addr: string;
+        };
+        /**
+         * ResourceGroupBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        ResourceGroupBulk: {
+            /** @default [] */
+            create: components["schemas"]["ResourceGroupRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["ResourceGroupChangeEntry"][];
+        };
+        /**
+         * ResourceGroupChange
+         * @description Fields of a ResourceGroup to change; what is left out stays.
+         */
+        ResourceGroupChange: {
+            /** @description What a deployment gets that does not say. */
+            default_deployment_options?: Record<string, never> | null;
+            /** @description What a session gets that does not say. */
+            default_session_options?: Record<string, never> | null;
+            /** @description What it is. */
+            description?: string;
+            /** @description Where its nodes come from. */
+            driver?: string;
+            /** @description Settings of the driver. */
+            driver_opts?: Record<string, never> | null;
+            /** @description How past use counts. */
+            fair_share_spec?: Record<string, never> | null;
+            /** @description Inactive: nothing is scheduled; what runs goes on. */
+            is_active?: boolean;
+            /** @description Nodes that name no other group join it; at most one. */
+            is_default?: boolean;
+            /** @description Not public: kept for system sessions, and hidden from people's lists. */
+            is_public?: boolean;
+            /** @description The order of its queue within one priority. */
+            scheduler?: string;
+            /** @description Session types, pending timeout, choice of nodes, preemption. */
+            scheduler_opts?: Record<string, never> | null;
+            /** @description Whether its sessions share their node's network. */
+            use_host_network?: boolean;
+            /** @description The app proxy that serves the group. */
+            wsproxy_addr?: string;
+        };
+        /**
+         * ResourceGroupChangeEntry
+         * @description Which item to change, and how.
+         */
+        ResourceGroupChangeEntry: {
+            fields: components["schemas"]["ResourceGroupChange"];
+            reference: string;
+        };
+        /**
+         * ResourceGroupPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        ResourceGroupPage: {
+            items: components["schemas"]["ResourceGroup"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * ResourceGroupRequest
+         * @description A new ResourceGroup.
+         */
+        ResourceGroupRequest: {
+            /** @description What a deployment gets that does not say. */
+            default_deployment_options?: Record<string, never> | null;
+            /** @description What a session gets that does not say. */
+            default_session_options?: Record<string, never> | null;
+            /** @description What it is. */
+            description?: string;
+            /** @description Where its nodes come from. */
+            driver?: string;
+            /** @description Settings of the driver. */
+            driver_opts?: Record<string, never> | null;
+            /** @description How past use counts. */
+            fair_share_spec?: Record<string, never> | null;
+            /** @description Inactive: nothing is scheduled; what runs goes on. */
+            is_active?: boolean;
+            /** @description Nodes that name no other group join it; at most one. */
+            is_default?: boolean;
+            /** @description Not public: kept for system sessions, and hidden from people's lists. */
+            is_public?: boolean;
+            /** @description Its name; it never changes. */
+            name: string;
+            /** @description The order of its queue within one priority. */
+            scheduler?: string;
+            /** @description Session types, pending timeout, choice of nodes, preemption. */
+            scheduler_opts?: Record<string, never> | null;
+            /** @description Whether its sessions share their node's network. */
+            use_host_network?: boolean;
+            /** @description The app proxy that serves the group. */
+            wsproxy_addr?: string;
+        };
+        /**
+         * ResourcePreset
+         * @description Amounts that go together, under one name.
+         */
+        ResourcePreset: {
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            id: string;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default null */
+            resource_group: string | null;
+            resource_slots: {
+                [key: string]: string;
+            };
+            /** @default 1 */
+            revision: number;
+            /** @default 0 */
+            shared_memory: string;
+        };
+        /**
+         * ResourcePresetBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        ResourcePresetBulk: {
+            /** @default [] */
+            create: components["schemas"]["ResourcePresetRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["ResourcePresetChangeEntry"][];
+        };
+        /**
+         * ResourcePresetChange
+         * @description Fields of a ResourcePreset to change; what is left out stays.
+         */
+        ResourcePresetChange: {
+            /** @description What it is for. */
+            description?: string;
+            /** @description Its name, unique among those of its group. */
+            name?: string;
+            /** @description The amounts. */
+            resource_slots?: {
+                [key: string]: string | number | null;
+            };
+            /** @description Shared memory, which is part of mem. */
+            shared_memory?: string | number;
+        };
+        /**
+         * ResourcePresetChangeEntry
+         * @description Which item to change, and how.
+         */
+        ResourcePresetChangeEntry: {
+            fields: components["schemas"]["ResourcePresetChange"];
+            reference: string;
+        };
+        /**
+         * ResourcePresetPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        ResourcePresetPage: {
+            items: components["schemas"]["ResourcePreset"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * ResourcePresetRequest
+         * @description A new ResourcePreset.
+         */
+        ResourcePresetRequest: {
+            /** @description What it is for. */
+            description?: string;
+            /** @description Its name, unique among those of its group. */
+            name: string;
+            /** @description The group it is for; without one, for all. */
+            resource_group?: string | null;
+            /** @description The amounts. */
+            resource_slots: {
+                [key: string]: string | number | null;
+            };
+            /** @description Shared memory, which is part of mem. */
+            shared_memory?: string | number;
+        };
+        /**
+         * ResourceSlotType
+         * @description One kind of resource. Nodes add what they have and nobody knew.
+         */
+        ResourceSlotType: {
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            /** @default  */
+            display_icon: string;
+            /** @default  */
+            display_name: string;
+            /** @default  */
+            display_unit: string;
+            /** @default true */
+            enabled: boolean;
+            id: string;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /**
+             * @default {
+             *       "binary": false,
+             *       "round_length": 0
+             *     }
+             */
+            number_format: components["schemas"]["NumberFormat"];
+            /** @default 1000 */
+            rank: number;
+            /** @default false */
+            required: boolean;
+            /** @default 1 */
+            revision: number;
+            /** @default count */
+            slot_type: string;
+        };
+        /**
+         * ResourceSlotTypeBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        ResourceSlotTypeBulk: {
+            /** @default [] */
+            create: components["schemas"]["ResourceSlotTypeRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["ResourceSlotTypeChangeEntry"][];
+        };
+        /**
+         * ResourceSlotTypeChange
+         * @description Fields of a ResourceSlotType to change; what is left out stays.
+         */
+        ResourceSlotTypeChange: {
+            /** @description What it is. */
+            description?: string;
+            /** @description The icon's name. */
+            display_icon?: string;
+            /** @description What people call it. */
+            display_name?: string;
+            /** @description The unit shown, such as Core or GiB. */
+            display_unit?: string;
+            /** @description Whether sessions may ask for it. */
+            enabled?: boolean;
+            /** @description How amounts are written. */
+            number_format?: Record<string, never> | null;
+            /** @description Where it stands in lists; lower comes first. */
+            rank?: number | null;
+            /** @description Whether every session needs some of it. */
+            required?: boolean;
+        };
+        /**
+         * ResourceSlotTypeChangeEntry
+         * @description Which item to change, and how.
+         */
+        ResourceSlotTypeChangeEntry: {
+            fields: components["schemas"]["ResourceSlotTypeChange"];
+            reference: string;
+        };
+        /**
+         * ResourceSlotTypePage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        ResourceSlotTypePage: {
+            items: components["schemas"]["ResourceSlotType"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * ResourceSlotTypeRequest
+         * @description A new ResourceSlotType.
+         */
+        ResourceSlotTypeRequest: {
+            /** @description What it is. */
+            description?: string;
+            /** @description The icon's name. */
+            display_icon?: string;
+            /** @description What people call it. */
+            display_name?: string;
+            /** @description The unit shown, such as Core or GiB. */
+            display_unit?: string;
+            /** @description Whether sessions may ask for it. */
+            enabled?: boolean;
+            /** @description The slot's name, such as cuda.device. */
+            name: string;
+            /** @description How amounts are written. */
+            number_format?: Record<string, never> | null;
+            /** @description Where it stands in lists; lower comes first. */
+            rank?: number | null;
+            /** @description Whether every session needs some of it. */
+            required?: boolean;
+            /** @description How it is counted. */
+            slot_type?: string;
+        };
+        /**
          * Resources
          * @description What the launch form shows: environments, and the room there is now.
          */
@@ -447,6 +2404,10 @@ export interface components {
             limits: components["schemas"]["LimitMeter"][];
             nodes: number;
             project: string;
+            /** @default [] */
+            projects: string[];
+            /** @default [] */
+            resource_groups: string[];
             room: components["schemas"]["SlotRoom"][];
         };
         /**
@@ -454,7 +2415,7 @@ export interface components {
          * @description What a user may do beyond their own things.
          * @enum {unknown}
          */
-        Role: "superadmin" | "user";
+        Role: "domain-admin" | "monitor" | "superadmin" | "user";
         /**
          * Route
          * @description Where requests under *prefix* go: *app* of a container behind an agent.
@@ -474,6 +2435,50 @@ export interface components {
         RouteTable: {
             routes: components["schemas"]["Route"][];
             version: number;
+        };
+        /**
+         * SchedulerOptions
+         * @description How a group's queue is worked off. ``pending_timeout`` is seconds; 0 is off.
+         */
+        SchedulerOptions: {
+            /**
+             * @default dispersed
+             * @enum {unknown}
+             */
+            agent_selection_strategy: "concentrated" | "dispersed" | "legacy" | "roundrobin";
+            /** @default {} */
+            agent_selector_config: Record<string, never>;
+            /** @default true */
+            allow_fractional_resource_fragmentation: boolean;
+            /**
+             * @default [
+             *       "interactive",
+             *       "batch",
+             *       "inference"
+             *     ]
+             */
+            allowed_session_types: components["schemas"]["SessionType"][];
+            /** @default {} */
+            config: Record<string, never>;
+            /** @default 0 */
+            pending_timeout: number;
+            /**
+             * @default {
+             *       "enabled": false,
+             *       "min_runtime": 0,
+             *       "mode": "terminate",
+             *       "order": "oldest",
+             *       "preemptible_priority": 5,
+             *       "victim_scope": "user"
+             *     }
+             */
+            preemption: components["schemas"]["Preemption"];
+            /**
+             * @default [
+             *       "unhealthy"
+             *     ]
+             */
+            route_cleanup_target_statuses: string[];
         };
         /**
          * Session
@@ -498,8 +2503,12 @@ export interface components {
             image: string;
             name: string;
             owner: string;
+            /** @default 10 */
+            priority: number;
             project: string;
             reason: string;
+            /** @default null */
+            resource_group: string | null;
             /** @default 1 */
             revision: number;
             /** @default null */
@@ -516,6 +2525,18 @@ export interface components {
             url: string | null;
         };
         /**
+         * SessionOptions
+         * @description What a session gets that does not say; fixed when it is asked for.
+         */
+        SessionOptions: {
+            /** @default {} */
+            handler_policies: Record<string, never>;
+            /** @default 0 */
+            job_priority: number;
+            /** @default 10 */
+            priority: number;
+        };
+        /**
          * SessionPage
          * @description One page of sessions; ``next`` is the cursor of the following page.
          */
@@ -529,14 +2550,22 @@ export interface components {
          * @description What a user asks for.
          *
          *         ``slots`` are amounts as people write them: ``{"cpu": "2", "mem": "4g"}``. What
-         *         is left out comes from the image. ``attachment``, ``environ`` and ``argv`` are
+         *         is left out comes from the image, the project, and the first resource group that
+         *         is open to the user. ``bootstrap_script`` takes the place of the keypair's.
+         *         ``attachment``, ``environ`` and ``argv`` are
          *         taken from the spawner only.
          */
         SessionRequest: {
+            /** @default null */
+            architecture: string | null;
             /** @default [] */
             argv: string[];
             /** @default null */
             attachment: components["schemas"]["Attachment"] | null;
+            /** @default null */
+            bootstrap_script: string | null;
+            /** @default 1 */
+            cluster_size: number;
             /** @default {} */
             environ: {
                 [key: string]: string;
@@ -545,7 +2574,11 @@ export interface components {
             /** @default null */
             name: string | null;
             /** @default null */
+            priority: number | null;
+            /** @default null */
             project: string | null;
+            /** @default null */
+            resource_group: string | null;
             /** @default null */
             shmem: string | number | null;
             /** @default {} */
@@ -564,7 +2597,7 @@ export interface components {
          * @description What a session is for.
          * @enum {unknown}
          */
-        SessionType: "batch" | "inference" | "interactive";
+        SessionType: "batch" | "inference" | "interactive" | "system";
         /**
          * SlotRoom
          * @description How much of a slot there is: in all, and on one node at most; free, and not.
@@ -604,6 +2637,252 @@ export interface components {
             /** @default false */
             force: boolean;
         };
+        /**
+         * User
+         * @description A person. The name is JupyterHub's.
+         */
+        User: {
+            /** @default [] */
+            allowed_client_ip: string[];
+            /** @default [] */
+            container_gids: number[];
+            /** @default null */
+            container_main_gid: number | null;
+            /** @default null */
+            container_uid: number | null;
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            /** @default null */
+            domain: string | null;
+            /** @default  */
+            email: string;
+            /** @default  */
+            full_name: string;
+            id: string;
+            /** @default  */
+            integration_id: string;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            resource_policy: string | null;
+            /** @default 1 */
+            revision: number;
+            /** @default user */
+            role: string;
+            /** @default active */
+            status: string;
+            /** @default false */
+            sudo_session_enabled: boolean;
+        };
+        /**
+         * UserBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        UserBulk: {
+            /** @default [] */
+            create: components["schemas"]["UserRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["UserChangeEntry"][];
+        };
+        /**
+         * UserChange
+         * @description Fields of a User to change; what is left out stays.
+         */
+        UserChange: {
+            /** @description Addresses or networks they may come from; none means any. */
+            allowed_client_ip?: string[];
+            /** @description Further group ids of their containers. */
+            container_gids?: number[];
+            /** @description The main group id their containers run as. */
+            container_main_gid?: number | null;
+            /** @description The user id their containers run as. */
+            container_uid?: number | null;
+            /** @description Notes about them. */
+            description?: string;
+            /** @description Their domain; without one, the default. Who moves leaves all projects of the old one. */
+            domain?: string | null;
+            /** @description Their address. */
+            email?: string;
+            /** @description Their name in full. */
+            full_name?: string;
+            /** @description What an external directory calls them. */
+            integration_id?: string;
+            /** @description The project used where none is named; they have to be in it. */
+            project?: string | null;
+            /** @description Their user policy; without one, the default. */
+            resource_policy?: string | null;
+            /** @description What they may do beyond their own things. */
+            role?: string;
+            /** @description Only who is active may log in; what they run goes on. */
+            status?: string;
+            /** @description Whether sudo works in their sessions. */
+            sudo_session_enabled?: boolean;
+        };
+        /**
+         * UserChangeEntry
+         * @description Which item to change, and how.
+         */
+        UserChangeEntry: {
+            fields: components["schemas"]["UserChange"];
+            reference: string;
+        };
+        /**
+         * UserPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        UserPage: {
+            items: components["schemas"]["User"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * UserPolicy
+         * @description What a user may keep.
+         */
+        UserPolicy: {
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            id: string;
+            /** @default false */
+            is_default: boolean;
+            /** @default null */
+            max_concurrent_logins: number | null;
+            /** @default 3 */
+            max_customized_image_count: number;
+            /** @default -1 */
+            max_quota_scope_size: string;
+            /** @default 10 */
+            max_session_count_per_model_session: number;
+            /** @default 0 */
+            max_vfolder_count: number;
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default 1 */
+            revision: number;
+        };
+        /**
+         * UserPolicyBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        UserPolicyBulk: {
+            /** @default [] */
+            create: components["schemas"]["UserPolicyRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["UserPolicyChangeEntry"][];
+        };
+        /**
+         * UserPolicyChange
+         * @description Fields of a UserPolicy to change; what is left out stays.
+         */
+        UserPolicyChange: {
+            /** @description What it is for. */
+            description?: string;
+            /** @description Given to whom nobody gives another; at most one is the default. */
+            is_default?: boolean;
+            /** @description How many places one may be logged in from at once; null is no limit. */
+            max_concurrent_logins?: number | null;
+            /** @description How many images may be made of sessions. */
+            max_customized_image_count?: number | null;
+            /** @description How much all of them may hold; -1 is no limit. */
+            max_quota_scope_size?: string | number;
+            /** @description How many replicas one deployment may have. */
+            max_session_count_per_model_session?: number | null;
+            /** @description How many virtual folders; 0 is no limit. */
+            max_vfolder_count?: number | null;
+        };
+        /**
+         * UserPolicyChangeEntry
+         * @description Which item to change, and how.
+         */
+        UserPolicyChangeEntry: {
+            fields: components["schemas"]["UserPolicyChange"];
+            reference: string;
+        };
+        /**
+         * UserPolicyPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        UserPolicyPage: {
+            items: components["schemas"]["UserPolicy"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * UserPolicyRequest
+         * @description A new UserPolicy.
+         */
+        UserPolicyRequest: {
+            /** @description What it is for. */
+            description?: string;
+            /** @description Given to whom nobody gives another; at most one is the default. */
+            is_default?: boolean;
+            /** @description How many places one may be logged in from at once; null is no limit. */
+            max_concurrent_logins?: number | null;
+            /** @description How many images may be made of sessions. */
+            max_customized_image_count?: number | null;
+            /** @description How much all of them may hold; -1 is no limit. */
+            max_quota_scope_size?: string | number;
+            /** @description How many replicas one deployment may have. */
+            max_session_count_per_model_session?: number | null;
+            /** @description How many virtual folders; 0 is no limit. */
+            max_vfolder_count?: number | null;
+            /** @description Its name; it never changes. */
+            name: string;
+        };
+        /**
+         * UserRequest
+         * @description A new User.
+         */
+        UserRequest: {
+            /** @description Addresses or networks they may come from; none means any. */
+            allowed_client_ip?: string[];
+            /** @description Further group ids of their containers. */
+            container_gids?: number[];
+            /** @description The main group id their containers run as. */
+            container_main_gid?: number | null;
+            /** @description The user id their containers run as. */
+            container_uid?: number | null;
+            /** @description Notes about them. */
+            description?: string;
+            /** @description Their domain; without one, the default. Who moves leaves all projects of the old one. */
+            domain?: string | null;
+            /** @description Their address. */
+            email?: string;
+            /** @description Their name in full. */
+            full_name?: string;
+            /** @description What an external directory calls them. */
+            integration_id?: string;
+            /** @description The name they log in with. */
+            name: string;
+            /** @description The project used where none is named; they have to be in it. */
+            project?: string | null;
+            /** @description Their user policy; without one, the default. */
+            resource_policy?: string | null;
+            /** @description What they may do beyond their own things. */
+            role?: string;
+            /** @description Only who is active may log in; what they run goes on. */
+            status?: string;
+            /** @description Whether sudo works in their sessions. */
+            sudo_session_enabled?: boolean;
+        };
+        /**
+         * Verb
+         * @description What may be done with a noun.
+         * @enum {unknown}
+         */
+        Verb: "create" | "purge" | "read" | "update";
         /**
          * VerifiedAccount
          * @description Who has logged in; with ``must_change``, only to choose a new password.
@@ -763,6 +3042,204 @@ export interface operations {
             };
         };
     };
+    get_api_domains: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                is_active?: string;
+                is_default?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List domains, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DomainPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_domains: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DomainRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a domain. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Domain"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_domains_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DomainBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many domains; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_domains_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one domain, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Domain"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_domains_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a domain for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_domains_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DomainChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a domain; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Domain"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_events: {
         parameters: {
             query?: never;
@@ -778,6 +3255,545 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_images: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                registry?: string;
+                architecture?: string;
+                status?: string;
+                type?: string;
+                project?: string;
+                tag?: string;
+                runtime?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List images, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageRecordPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_images_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImageRecordBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many images; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_images_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one image, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageRecord"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_images_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImageRecordChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a image; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageRecord"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_keypair_policies: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                is_default?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List keypair policies, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeypairPolicyPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_keypair_policies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeypairPolicyRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a keypair policy. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeypairPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_keypair_policies_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeypairPolicyBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many keypair policies; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_keypair_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one keypair policy, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeypairPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_keypair_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a keypair policy for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_keypair_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeypairPolicyChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a keypair policy; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeypairPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_keypairs: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                user?: string;
+                is_active?: string;
+                is_admin?: string;
+                is_default?: string;
+                resource_policy?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List keypairs, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeypairPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_keypairs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeypairRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a keypair. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Keypair"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_keypairs_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeypairBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many keypairs; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_keypairs_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one keypair, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Keypair"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_keypairs_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a keypair for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_keypairs_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeypairChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a keypair; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Keypair"];
+                };
             };
             /** @description A refusal */
             default: {
@@ -834,6 +3850,998 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_presets: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                resource_group?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List presets, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourcePresetPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourcePresetRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a preset. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourcePreset"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_presets_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourcePresetBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many presets; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_presets_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one preset, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourcePreset"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_presets_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a preset for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_presets_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourcePresetChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a preset; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourcePreset"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_project_policies: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                is_default?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List project policies, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectPolicyPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_project_policies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectPolicyRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a project policy. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_project_policies_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectPolicyBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many project policies; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_project_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one project policy, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_project_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a project policy for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_project_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectPolicyChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a project policy; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_projects: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                domain?: string;
+                is_active?: string;
+                type?: string;
+                resource_policy?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List projects, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_projects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a project. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Project"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_projects_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many projects; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_projects_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one project, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Project"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_projects_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a project for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_projects_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a project; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Project"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_registries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                type?: string;
+                is_active?: string;
+                is_global?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List registries, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_registries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegistryRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a registry. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Registry"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_registries_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegistryBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many registries; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_registries_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one registry, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Registry"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_registries_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a registry for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_registries_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegistryChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a registry; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Registry"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_resource_groups: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                is_active?: string;
+                is_public?: string;
+                is_default?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List resource groups, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceGroupPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_resource_groups: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceGroupRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a resource group. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceGroup"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_resource_groups_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceGroupBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many resource groups; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_resource_groups_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one resource group, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceGroup"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_resource_groups_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a resource group for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_resource_groups_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceGroupChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a resource group; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceGroup"];
+                };
             };
             /** @description A refusal */
             default: {
@@ -1076,6 +5084,205 @@ export interface operations {
             };
         };
     };
+    get_api_slot_types: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                slot_type?: string;
+                required?: string;
+                enabled?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List slot types, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceSlotTypePage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_slot_types: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceSlotTypeRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a slot type. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceSlotType"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_slot_types_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceSlotTypeBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many slot types; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_slot_types_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one slot type, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceSlotType"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_slot_types_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a slot type for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_slot_types_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceSlotTypeChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a slot type; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceSlotType"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_spawned: {
         parameters: {
             query: {
@@ -1125,6 +5332,404 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SpawnedSession"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_user_policies: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                is_default?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List user policies, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserPolicyPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_user_policies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserPolicyRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a user policy. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_user_policies_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserPolicyBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many user policies; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_user_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one user policy, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_user_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a user policy for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_user_policies_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserPolicyChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a user policy; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserPolicy"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_users: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                email?: string;
+                domain?: string;
+                role?: string;
+                status?: string;
+                resource_policy?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List users, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_users: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a user. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_users_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many users; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_users_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one user, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_users_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a user for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_users_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a user; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
                 };
             };
             /** @description A refusal */

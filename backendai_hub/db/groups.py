@@ -1,0 +1,136 @@
+"""Reading resource groups: who may use which, and what a group asks of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.groups import SchedulerOptions, SessionOptions
+from backendai_hub.core.names import fold
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.ledger import insert_ignore
+from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.db.tables import (
+    DomainRow,
+    ProjectRow,
+    ResourceGroupAccessRow,
+    ResourceGroupRow,
+    UserRow,
+)
+
+
+class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What submitting and scheduling need of a resource group."""
+
+    id: str
+    name: str
+    is_active: bool
+    is_public: bool
+    is_default: bool
+    options: SchedulerOptions
+    session_options: SessionOptions
+
+
+_COLUMNS = (
+    ResourceGroupRow.id,
+    ResourceGroupRow.name,
+    ResourceGroupRow.is_active,
+    ResourceGroupRow.is_public,
+    ResourceGroupRow.is_default,
+    ResourceGroupRow.scheduler_opts,
+    ResourceGroupRow.default_session_options,
+)
+
+
+async def list_allowed(
+    connection: AsyncConnection, targets: Collection[str]
+) -> list[GroupRecord]:
+    """List the groups open to any of these domains, projects and keypairs (by id).
+
+    The union of the three, as in Backend.AI; the default group comes first.
+    """
+    opened = select(ResourceGroupAccessRow.group_id).where(
+        ResourceGroupAccessRow.target_id.in_(targets)
+    )
+    rows = await connection.execute(
+        select(*_COLUMNS)
+        .where(ResourceGroupRow.id.in_(opened))
+        .order_by(ResourceGroupRow.is_default.desc(), ResourceGroupRow.name)
+    )
+    return [
+        GroupRecord(
+            id=row.id,
+            name=row.name,
+            is_active=row.is_active,
+            is_public=row.is_public,
+            is_default=row.is_default,
+            options=msgspec.convert(row.scheduler_opts or {}, SchedulerOptions),
+            session_options=msgspec.convert(
+                row.default_session_options or {}, SessionOptions
+            ),
+        )
+        for row in rows
+    ]
+
+
+async def find_group(connection: AsyncConnection, name: str) -> str | None:
+    """Find a group by name; return its id."""
+    found = await connection.scalar(
+        select(ResourceGroupRow.id).where(ResourceGroupRow.name_key == fold(name))
+    )
+    return None if found is None else str(found)
+
+
+async def open_group(tx: Transaction, group_id: str, kind: str, target_id: str) -> bool:
+    """Open a group to a domain, project or keypair; tell whether it was closed."""
+    added = await tx.execute(
+        insert_ignore(tx, ResourceGroupAccessRow).values(
+            group_id=group_id, kind=kind, target_id=target_id
+        )
+    )
+    return bool(added.rowcount)
+
+
+async def load_holds(
+    connection: AsyncConnection, records: Sequence[SessionRecord]
+) -> dict[str, str]:
+    """Say which waiting sessions may not start whatever room there is, and why.
+
+    A group, project, domain or user that has been made inactive keeps its queue: what
+    waits goes on waiting, with that reason, and what runs goes on.
+    """
+    inactive: dict[str, str] = {}
+    for table, word, ids in (
+        (DomainRow, "domain", {r.domain_id for r in records}),
+        (ProjectRow, "project", {r.project_id for r in records}),
+        (
+            ResourceGroupRow,
+            "resource group",
+            {r.resource_group_id for r in records if r.resource_group_id is not None},
+        ),
+    ):
+        rows = await connection.execute(
+            select(table.id, table.name).where(table.id.in_(ids), ~table.is_active)
+        )
+        inactive.update({i: f"{word} {name} is not active" for i, name in rows})
+    people = await connection.execute(
+        select(UserRow.id, UserRow.name, UserRow.status).where(
+            UserRow.id.in_({r.owner_id for r in records}), UserRow.status != "active"
+        )
+    )
+    inactive.update({i: f"user {name} is {status}" for i, name, status in people})
+    found = {}
+    for record in records:
+        places = (
+            record.domain_id,
+            record.project_id,
+            record.owner_id,
+            record.resource_group_id,
+        )
+        reasons = [inactive[place] for place in places if place in inactive]
+        if reasons:
+            found[record.id] = "; ".join(reasons)
+    return found

@@ -1,0 +1,164 @@
+"""The limits that apply to sessions, read from the policies that say them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.policies import SubmissionCaps, Unspecified
+from backendai_hub.core.quotas import (
+    SESSIONS,
+    SYSTEM_SESSIONS,
+    TENANTS,
+    QuotaScope,
+    ScopeKind,
+)
+from backendai_hub.core.slots import MILLI
+from backendai_hub.db.agents import list_balances
+from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.db.tables import (
+    DomainRow,
+    KeypairPolicyRow,
+    KeypairRow,
+    ProjectRow,
+    UserRow,
+)
+
+Scopes = dict[tuple[ScopeKind, str], QuotaScope]
+
+
+async def load_scopes(
+    connection: AsyncConnection, records: Sequence[SessionRecord]
+) -> Scopes:
+    """Read the limits and the use of every scope these sessions count in."""
+    return await _load(
+        connection,
+        {r.domain_id for r in records},
+        {r.project_id for r in records},
+        {r.owner_id for r in records},
+        {r.keypair_id for r in records if r.keypair_id is not None},
+    )
+
+
+async def load_tenant_scopes(
+    connection: AsyncConnection, *, domain_id: str, project_id: str, user_id: str
+) -> list[QuotaScope]:
+    """Read the limits and the use of one user in one project, widest first."""
+    found = await _load(connection, {domain_id}, {project_id}, {user_id}, set())
+    wanted = (
+        (ScopeKind.DOMAIN, domain_id),
+        (ScopeKind.PROJECT, project_id),
+        (ScopeKind.USER, user_id),
+    )
+    return [found[key] for key in wanted if key in found]
+
+
+async def _load(
+    connection: AsyncConnection,
+    domains: set[str],
+    projects: set[str],
+    users: set[str],
+    keypairs: set[str],
+) -> Scopes:
+    balances = await list_balances(
+        connection, TENANTS, domains | projects | users | keypairs
+    )
+    found: Scopes = {}
+    for kind, table, ids in (
+        (ScopeKind.DOMAIN, DomainRow, domains),
+        (ScopeKind.PROJECT, ProjectRow, projects),
+    ):
+        rows = await connection.execute(
+            select(table.id, table.name, table.total_resource_slots).where(
+                table.id.in_(ids)
+            )
+        )
+        for scope_id, name, limits in rows:
+            found[kind, scope_id] = QuotaScope(
+                kind=kind, id=scope_id, name=name, limits=limits, used={}
+            )
+    rows = await connection.execute(
+        select(
+            KeypairRow.id,
+            KeypairRow.name,
+            KeypairRow.is_default,
+            UserRow.id.label("user_id"),
+            UserRow.name.label("user_name"),
+            KeypairPolicyRow.default_for_unspecified,
+            KeypairPolicyRow.total_resource_slots,
+            KeypairPolicyRow.max_concurrent_sessions,
+            KeypairPolicyRow.max_concurrent_sftp_sessions,
+        )
+        .join(UserRow, UserRow.id == KeypairRow.user_id)
+        .join(KeypairPolicyRow, KeypairPolicyRow.id == KeypairRow.resource_policy_id)
+        .where(
+            KeypairRow.id.in_(keypairs)
+            | (KeypairRow.user_id.in_(users) & KeypairRow.is_default)
+        )
+    )
+    for row in rows:
+        if row.is_default:
+            # The user's own limit. The key itself says the same and is not asked.
+            found[ScopeKind.USER, row.user_id] = _policy(
+                row, ScopeKind.USER, row.user_id, row.user_name
+            )
+            found[ScopeKind.KEYPAIR, row.id] = QuotaScope(
+                kind=ScopeKind.KEYPAIR, id=row.id, name=row.name, limits={}, used={}
+            )
+        else:
+            found[ScopeKind.KEYPAIR, row.id] = _policy(
+                row, ScopeKind.KEYPAIR, row.id, row.name
+            )
+    return {
+        key: _with_use(scope, balances.get(key, {})) for key, scope in found.items()
+    }
+
+
+def _policy(row: Any, kind: ScopeKind, scope_id: str, name: str) -> QuotaScope:
+    limits: dict[str, int | None] = dict(row.total_resource_slots)
+    for counter, most in (
+        (SESSIONS, row.max_concurrent_sessions),
+        (SYSTEM_SESSIONS, row.max_concurrent_sftp_sessions),
+    ):
+        limits[counter] = most * MILLI if most > 0 else None
+    limited = row.default_for_unspecified == Unspecified.LIMITED
+    return QuotaScope(
+        kind=kind,
+        id=scope_id,
+        name=name,
+        limits=limits,
+        used={},
+        unspecified=0 if limited else None,
+    )
+
+
+def _with_use(scope: QuotaScope, balances: Mapping[str, Any]) -> QuotaScope:
+    return QuotaScope(
+        kind=scope.kind,
+        id=scope.id,
+        name=scope.name,
+        limits=scope.limits,
+        used={slot: balance.used for slot, balance in balances.items()},
+        unspecified=scope.unspecified,
+    )
+
+
+async def load_caps(connection: AsyncConnection, keypair_id: str) -> SubmissionCaps:
+    """Read what the policy of a keypair says about sessions that are asked for."""
+    row = (
+        await connection.execute(
+            select(
+                KeypairPolicyRow.name.label("policy"),
+                KeypairPolicyRow.max_pending_session_count,
+                KeypairPolicyRow.max_pending_session_resource_slots,
+                KeypairPolicyRow.max_containers_per_session,
+                KeypairPolicyRow.max_priority,
+            )
+            .join(KeypairRow, KeypairRow.resource_policy_id == KeypairPolicyRow.id)
+            .where(KeypairRow.id == keypair_id)
+        )
+    ).one()
+    return SubmissionCaps(**row._mapping)

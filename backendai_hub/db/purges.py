@@ -1,0 +1,112 @@
+"""Removing what belonged to a tenant that is purged. Events and acts stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete, select, update
+
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.tables import (
+    AccountRow,
+    AllocationRow,
+    ContainerRow,
+    DotfileRow,
+    ImageAliasRow,
+    ImageInstallRow,
+    ImageRow,
+    KeypairRow,
+    LedgerRow,
+    MembershipRow,
+    ResourceGroupAccessRow,
+    SecretRow,
+    SessionRow,
+    UserRow,
+)
+
+
+async def purge_sessions(tx: Transaction, condition: Any) -> None:
+    """Remove the history of sessions that have ended."""
+    ids = select(SessionRow.id).where(condition)
+    for row in (AllocationRow, ContainerRow, SecretRow):
+        await tx.execute(delete(row).where(row.session_id.in_(ids)))
+    await tx.execute(delete(SessionRow).where(condition))
+
+
+async def purge_scope(tx: Transaction, kind: ScopeKind, scope_id: str) -> None:
+    """Remove a tenant's ledger rows, dotfiles and access to resource groups."""
+    await tx.execute(
+        delete(LedgerRow).where(
+            LedgerRow.kind == str(kind), LedgerRow.owner_id == scope_id
+        )
+    )
+    await tx.execute(delete(DotfileRow).where(DotfileRow.scope_id == scope_id))
+    await tx.execute(
+        delete(ResourceGroupAccessRow).where(
+            ResourceGroupAccessRow.target_id == scope_id
+        )
+    )
+
+
+async def purge_keypair(tx: Transaction, keypair_id: str) -> None:
+    """Remove a keypair; sessions started with it go on without it."""
+    await tx.execute(
+        update(SessionRow)
+        .where(SessionRow.keypair_id == keypair_id)
+        .values(keypair_id=None, revision=SessionRow.revision + 1)
+    )
+    await purge_scope(tx, ScopeKind.KEYPAIR, keypair_id)
+    await tx.execute(delete(KeypairRow).where(KeypairRow.id == keypair_id))
+
+
+async def purge_user(tx: Transaction, user_id: str, name: str) -> None:
+    """Remove everything of a user whose sessions have all ended."""
+    await purge_sessions(tx, SessionRow.owner_id == user_id)
+    keys = await tx.execute(select(KeypairRow.id).where(KeypairRow.user_id == user_id))
+    for (keypair_id,) in keys.all():
+        await purge_keypair(tx, keypair_id)
+    await tx.execute(delete(MembershipRow).where(MembershipRow.user_id == user_id))
+    await purge_scope(tx, ScopeKind.USER, user_id)
+    await tx.execute(
+        update(ImageRow)
+        .where(ImageRow.owner_id == user_id)
+        .values(owner_id=None, status="DELETED")
+    )
+    await tx.execute(delete(AccountRow).where(AccountRow.name == name))
+    await tx.execute(delete(UserRow).where(UserRow.id == user_id))
+
+
+async def leave_project(tx: Transaction, project_id: str) -> None:
+    """Take everybody out of a project, and let nobody use it without naming it."""
+    await tx.execute(
+        delete(MembershipRow).where(MembershipRow.project_id == project_id)
+    )
+    await tx.execute(
+        update(UserRow).where(UserRow.project_id == project_id).values(project_id=None)
+    )
+
+
+async def forget_group(tx: Transaction, group_id: str) -> None:
+    """Remove who may use a group, and its name from ended sessions."""
+    await tx.execute(
+        delete(ResourceGroupAccessRow).where(
+            ResourceGroupAccessRow.group_id == group_id
+        )
+    )
+    await tx.execute(
+        update(SessionRow)
+        .where(SessionRow.resource_group_id == group_id)
+        .values(resource_group_id=None)
+    )
+
+
+async def purge_images(tx: Transaction, registry_id: str) -> None:
+    """Remove the forgotten images of a registry."""
+    ids = select(ImageRow.id).where(ImageRow.registry_id == registry_id)
+    await tx.execute(
+        update(SessionRow).where(SessionRow.image_id.in_(ids)).values(image_id=None)
+    )
+    for row in (ImageAliasRow, ImageInstallRow):
+        await tx.execute(delete(row).where(row.image_id.in_(ids)))
+    await tx.execute(delete(ImageRow).where(ImageRow.registry_id == registry_id))

@@ -1,0 +1,214 @@
+"""Whose credential a request carries, and what it may be used for."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import ipaddress
+import time
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from backendai_hub.core.access import (
+    ADMIN_SCOPES,
+    USER_SCOPES,
+    Caller,
+    Principal,
+    Resource,
+    admin_scope,
+    expand_scopes,
+)
+from backendai_hub.core.errors import (
+    ForbiddenError,
+    NotFoundError,
+    UnauthenticatedError,
+)
+from backendai_hub.core.tenancy import Actor, Role
+from backendai_hub.operations.keypairs import find_login
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.users import (
+    check_may_enter,
+    ensure_user,
+    find_user,
+    make_principal,
+)
+
+ACT_FOR: Final = "X-Backendai-Act-For"
+KEPT_SECONDS: Final = 10.0
+"""How long what is known of a person is used again without asking the database."""
+
+
+class Asked(Protocol):
+    """What is needed of the handler of a request."""
+
+    request: Any
+
+    @property
+    def service(self) -> Any:
+        """What this process works with."""
+
+    @property
+    def platform(self) -> Platform:
+        """The control plane."""
+
+    async def ask_hub(self) -> dict[str, Any] | None:
+        """Ask JupyterHub whose token or cookie this is."""
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, as what, and how often they may."""
+
+    principal: Principal
+    actor: Actor | None = None
+    rate_limit: int = 10_000
+    on_behalf: str = ""
+
+
+async def identify(handler: Asked) -> Identity:
+    """Tell whose credential *handler*'s request carries; nobody's is anonymous.
+
+    Raises :class:`UnauthenticatedError` for a keypair that is wrong, and
+    :class:`ForbiddenError` for people who may not come in (at all, or from there).
+    """
+    kind, credential = _sent(handler)
+    known = handler.service.credentials
+    if kind == "token" and _same(credential, known.router):
+        return Identity(principal=Principal(caller=Caller.ROUTER, name="router"))
+    if kind == "token" and _same(credential, known.spawner):
+        return await _identify_spawner(handler)
+    if kind == "basic":
+        found = await _identify_keypair(handler.platform, credential)
+        if found is not None:
+            return await _finish(handler, found)
+    model = await handler.ask_hub()
+    if model is None:
+        return Identity(principal=Principal(caller=Caller.ANONYMOUS))
+    scopes = expand_scopes(set(model.get("scopes", ())))
+    if model.get("kind") != "user" or not scopes & USER_SCOPES:
+        raise ForbiddenError(
+            "this token carries no scope of Backend.AI, such as"
+            " custom:backendai:user; make one that does"
+        )
+    actor = await _actor(handler.platform, model["name"])
+    return await _finish(
+        handler,
+        Identity(
+            principal=make_principal(actor, scopes=scopes, credential="hub"),
+            actor=actor,
+            rate_limit=actor.rate_limit,
+        ),
+    )
+
+
+def _sent(handler: Asked) -> tuple[str, str]:
+    kind, _, rest = handler.request.headers.get("Authorization", "").partition(" ")
+    kind = kind.lower()
+    if kind in {"token", "bearer"} and rest.strip():
+        return "token", rest.strip()
+    return ("basic", rest.strip()) if kind == "basic" else ("", "")
+
+
+def _same(one: str, other: str) -> bool:
+    return bool(other) and hmac.compare_digest(one.encode(), other.encode())
+
+
+async def _identify_spawner(handler: Asked) -> Identity:
+    name = handler.request.headers.get(ACT_FOR)
+    if name is None:
+        return Identity(principal=Principal(caller=Caller.SPAWNER, name="spawner"))
+    actor = await _actor(handler.platform, _read_name(name))
+    check_may_enter(actor)
+    made = make_principal(actor, scopes=frozenset(), credential="spawner")
+    return Identity(
+        principal=msgspec.structs.replace(made, caller=Caller.SPAWNER),
+        actor=actor,
+        on_behalf="spawner",
+    )
+
+
+def _read_name(header: str) -> str:
+    # Header bytes arrive as latin-1; names are sent as UTF-8.
+    return header.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
+async def _identify_keypair(platform: Platform, sent: str) -> Identity | None:
+    """Check an access key and its secret; None if that is not what was sent."""
+    try:
+        text = base64.b64decode(sent, validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    access_key, colon, secret = text.partition(":")
+    if not colon or "\0" in text:
+        return None
+    login = await find_login(platform, access_key, secret)
+    if login is None:
+        raise UnauthenticatedError("wrong access key or secret, or not active")
+    actor = await _actor(platform, login.user)
+    scopes = USER_SCOPES | ADMIN_SCOPES if login.is_admin else USER_SCOPES
+    return Identity(
+        principal=make_principal(
+            actor, scopes=scopes, credential="keypair", keypair_id=login.id
+        ),
+        actor=actor,
+        rate_limit=login.rate_limit,
+    )
+
+
+async def _actor(platform: Platform, name: str) -> Actor:
+    """Return who *name* is, as it was at most a few seconds ago."""
+    now = time.monotonic()
+    until, actor = platform.actors.get(name, (0.0, None))
+    if actor is None or until < now:
+        actor = await ensure_user(platform, name)
+        platform.actors[name] = (now + KEPT_SECONDS, actor)
+    found: Actor = actor
+    return found
+
+
+async def _finish(handler: Asked, found: Identity) -> Identity:
+    """See that they may come in, from there, and for whom."""
+    assert found.actor is not None
+    check_may_enter(found.actor)
+    _check_address(found.actor, handler.request.remote_ip)
+    wanted = handler.request.headers.get(ACT_FOR)
+    if wanted is None:
+        return found
+    return await _act_for(handler.platform, found, _read_name(wanted))
+
+
+def _check_address(actor: Actor, address: Any) -> None:
+    if not actor.allowed_client_ip:
+        return
+    try:
+        seen = ipaddress.ip_address(str(address))
+    except ValueError:
+        seen = None
+    if seen is None or not any(
+        seen in ipaddress.ip_network(network) for network in actor.allowed_client_ip
+    ):
+        raise ForbiddenError(
+            f"{actor.name} may not come from {address}; ask an administrator"
+        )
+
+
+async def _act_for(platform: Platform, found: Identity, name: str) -> Identity:
+    """Give a superadmin the rights of somebody else, and not more than those."""
+    principal = found.principal
+    if (
+        principal.role is not Role.SUPERADMIN
+        or admin_scope(Resource.TENANCY) not in principal.scopes
+    ):
+        raise ForbiddenError("only a superadmin acts for others")
+    actor = await find_user(platform, name)
+    if actor is None:
+        raise NotFoundError(f"there is no user {name[:64]!r}")
+    check_may_enter(actor)
+    made = make_principal(actor, scopes=USER_SCOPES, credential=principal.credential)
+    return Identity(
+        principal=msgspec.structs.replace(made, acted_as=actor.name),
+        actor=actor,
+        rate_limit=found.rate_limit,
+        on_behalf=principal.name,
+    )

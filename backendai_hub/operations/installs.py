@@ -1,0 +1,192 @@
+"""Images that nodes hold before anybody needs them: what they are told, and tell."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+import msgspec
+
+from backendai_hub.api.agents import (
+    AgentReport,
+    ImageProgress,
+    ImageState,
+    ImageWanted,
+    ImageWish,
+    RegistryCredential,
+)
+from backendai_hub.core.references import DOCKER_HUB, find_registry
+from backendai_hub.db import agents, installs
+from backendai_hub.db.installs import InstallRecord, RegistryLogin
+from backendai_hub.operations.platform import Platform, SecretLostError
+
+_LOG = logging.getLogger(__name__)
+_LONGEST_REASON = 2000
+
+
+def make_new_install(
+    platform: Platform,
+    *,
+    image_id: str,
+    agent_id: str,
+    reference: str,
+    wanted: ImageWish,
+    requested_by: str,
+) -> InstallRecord:
+    """Make the record of something newly asked, for ``put_installs``."""
+    now = platform.database.clock()
+    return InstallRecord(
+        id=platform.new_id(),
+        image_id=image_id,
+        agent_id=agent_id,
+        reference=reference,
+        wanted=wanted,
+        state=ImageState.WAITING,
+        progress=None,
+        reason="",
+        requested_by=requested_by,
+        requested_at=now,
+        changed_at=now,
+    )
+
+
+# -- what a node is told ----------------------------------------------------------
+
+
+def choose_login(
+    platform: Platform, login: RegistryLogin | None, reference: str
+) -> RegistryCredential | None:
+    """Return the login for fetching *reference*, if its registry is the login's own.
+
+    A reference that leads to another host is fetched without.
+    """
+    if login is None or login.password is None:
+        return None
+    registry = find_registry(reference)
+    if _host(f"//{registry}") != _host(login.url):
+        return None
+    try:
+        password = str(platform.vault.open(login.password))
+    except SecretLostError:
+        _LOG.error("the password of the registry %s cannot be read", registry)
+        return None
+    return RegistryCredential(
+        registry=registry, username=login.username, password=password
+    )
+
+
+def _host(url: str) -> str:
+    """Return the registry that *url* is of, as references name it."""
+    parts = urlsplit(url)
+    host = parts.netloc.lower()
+    if parts.scheme in {"", "https"}:
+        host = host.removesuffix(":443")
+    if host == f"registry-1.{DOCKER_HUB}":  # where its API answers
+        return DOCKER_HUB
+    return find_registry(f"{host}/")
+
+
+def list_wanted(
+    platform: Platform,
+    records: Sequence[InstallRecord],
+    logins: Mapping[str, RegistryLogin],
+) -> list[ImageWanted]:
+    """Say to a node what is asked of it, with the logins it takes."""
+    return [
+        ImageWanted(
+            reference=record.reference,
+            wanted=record.wanted,
+            credential=choose_login(
+                platform, logins.get(record.image_id), record.reference
+            )
+            if record.wanted is ImageWish.PRESENT
+            else None,
+        )
+        for record in records
+    ]
+
+
+# -- what a node tells ------------------------------------------------------------
+
+
+class InstallChange(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an install is now, where that is not what was known."""
+
+    before: InstallRecord
+    state: ImageState
+    progress: float | None
+    reason: str
+
+
+def find_changes(
+    records: Sequence[InstallRecord], report: AgentReport
+) -> list[InstallChange]:
+    """List what a node's report changes in what is known of its installs.
+
+    An answer to a wish that was changed since is no answer. A node that does not
+    speak of its wishes yet still lists what it holds.
+    """
+    told = {p.reference: p for p in report.image_progress}
+    held = set(report.images)
+    changes = []
+    for record in records:
+        said = told.get(record.reference)
+        if said is None or said.wanted is not record.wanted:
+            if record.wanted is ImageWish.ABSENT or record.reference not in held:
+                continue
+            said = ImageProgress(
+                reference=record.reference,
+                wanted=record.wanted,
+                state=ImageState.DONE,
+            )
+        change = _read(record, said)
+        if change != (record.state, record.progress, record.reason):
+            state, progress, reason = change
+            changes.append(
+                InstallChange(
+                    before=record, state=state, progress=progress, reason=reason
+                )
+            )
+    return changes
+
+
+def _read(
+    record: InstallRecord, said: ImageProgress
+) -> tuple[ImageState, float | None, str]:
+    amount = said.progress
+    if said.state is ImageState.DONE and record.wanted is ImageWish.PRESENT:
+        amount = 1.0
+    elif amount is not None:
+        amount = min(1.0, max(0.0, amount))
+    # PostgreSQL keeps no NUL in a text, and a registry's words may hold one.
+    return said.state, amount, said.reason.replace("\0", "")[:_LONGEST_REASON]
+
+
+async def accept_images(
+    platform: Platform,
+    agent_id: str,
+    records: Sequence[InstallRecord],
+    report: AgentReport,
+) -> None:
+    """Write down what a node says of the images it was asked for.
+
+    Nearly always nothing has changed, and nothing is written.
+    """
+    changes = find_changes(records, report)
+    if not changes:
+        return
+    async with platform.database.transaction() as tx:
+        over = False
+        for change in changes:
+            written = await installs.change_install(
+                tx,
+                change.before,
+                state=str(change.state),
+                progress=change.progress,
+                reason=change.reason,
+            )
+            removed = change.before.wanted is ImageWish.ABSENT
+            over |= written and removed and change.state is ImageState.DONE
+        if over:  # once gone, the image may come back for a session
+            await agents.bump_generation(tx, agent_id)
