@@ -48,7 +48,6 @@ def explain(connection: Connection, answer: Answer, what: str) -> RegistryError:
     told = " ".join(filter(None, (problem.code, problem.message)))
     # Redacted before it is cut: half a password is one, too.
     told = connection.redact(told)[:_LONGEST_TOLD]
-    told = "".join(letter if letter.isprintable() else " " for letter in told)
     answered = f"{answer.status}{told and f', {told!r}'}"
     unsupported = answer.status in {405, 501} or problem.code in _UNSUPPORTED
     if unsupported:

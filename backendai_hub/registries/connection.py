@@ -213,7 +213,6 @@ class Connection:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=AT_ONCE),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=self._timeout,
             )
