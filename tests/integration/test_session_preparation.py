@@ -12,10 +12,11 @@ import uuid
 from pathlib import Path
 
 import docker
-import docker.errors
+import msgspec
 import pytest
 
 from backendai_agent.preparation import TOO_OLD
+from backendai_agent.runtimes.fake import FakeContainer
 from backendai_hub.api.agents import SessionFile
 from tests.agent_hub import AgentHub, Authority
 from tests.integration.agent_process import AgentProcess, make_spec
@@ -223,6 +224,23 @@ async def test_a_script_that_fails_is_the_reason_the_owner_reads(hub, agent):
     )
     assert ended.exit_code == 1
     assert "running" not in hub.states(spec.id)
+
+
+async def test_the_fake_runtime_takes_them_like_a_real_one(hub, folder):
+    agent = AgentProcess(folder, hub)
+    good = make_spec(files=FILES, bootstrap="echo hi")
+    bad = make_spec(bootstrap="echo hi\nexit 3\n")
+    await agent.start()
+    try:
+        await hub.want(good, bad)
+        await hub.until_state(good.id, "running")
+        ended = await hub.until_state(bad.id, "exited")
+    finally:
+        await agent.end(signal.SIGKILL)
+    assert ended.reason == "the bootstrap script ended with exit code 3"
+    path = agent.data_dir / "fake-containers" / f"{good.id}.json"
+    made = msgspec.json.decode(path.read_bytes(), type=FakeContainer)
+    assert (made.files, made.bootstrap) == (FILES, "echo hi")
 
 
 async def test_a_session_that_ended_later_does_not_speak_of_its_start(hub, agent):
