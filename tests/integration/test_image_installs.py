@@ -8,17 +8,22 @@ from dataclasses import replace
 import msgspec
 import pytest
 from cryptography.fernet import Fernet
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
-from backendai_hub.api.agents import ImageProgress, ImageState, ImageWish
+from backendai_hub.api.agents import (
+    ContainerState,
+    ImageProgress,
+    ImageState,
+    ImageWish,
+)
 from backendai_hub.db import installs
 from backendai_hub.db.agents import get_agent
-from backendai_hub.db.tables import ImageRow, RegistryRow
+from backendai_hub.db.tables import ContainerRow, ImageRow, RegistryRow, SessionRow
 from backendai_hub.operations.installs import make_new_install
 from backendai_hub.operations.nodes import load_assignments
 from backendai_hub.operations.platform import Vault
 from backendai_hub.operations.reports import accept_report
-from tests.factories import add_node
+from tests.factories import add_node, seen, start
 
 SECRET = "canary-of-the-registry"
 PRIVATE = "cr.example.org/team/lab:1"
@@ -251,3 +256,20 @@ async def test_without_its_key_a_password_is_left_out_and_nothing_stops(
     [told] = await site.told()
     assert told.credential is None
     assert "cannot be read" in caplog.text
+
+
+async def test_a_session_gets_the_login_for_as_long_as_it_is_starting(site, platform):
+    await start(platform)
+    async with platform.database.transaction() as tx:
+        await tx.execute(update(SessionRow).values(image_id=site.image_id))
+        await tx.execute(update(ContainerRow).values(image=PRIVATE))
+
+    async def told():
+        [spec] = (await load_assignments(platform, site.node.id)).containers
+        return spec
+
+    spec = await told()
+    assert spec.credential.password == SECRET
+    assert SECRET not in repr(spec)
+    await site.node.report([seen(spec.id, ContainerState.RUNNING)])
+    assert (await told()).credential is None

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import stat
+import venv
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -179,6 +180,30 @@ async def test_an_unknown_environment_is_refused_by_name(node: Node) -> None:
         await node.runtime.fetch("pytorch", lambda _: None)
     with pytest.raises(RuntimeFailure, match="pytorch"):
         await node.launch(image="pytorch")
+
+
+async def test_an_environment_prepared_later_is_taken_up(tmp_path: Path) -> None:
+    later = tmp_path / "later"
+    known = {"later": str(later)}
+    async with open_node(tmp_path / "node", environments=known) as node:
+        assert any("later" in note for note in node.isolation.notes)
+        with pytest.raises(RuntimeFailure, match="environment later"):
+            await node.runtime.fetch("later", lambda _: None)
+        assert await node.runtime.images() == ["jupyterlab"]
+
+        venv.create(later, system_site_packages=True, symlinks=True)
+        await node.runtime.fetch("later", lambda _: None)
+        assert await node.runtime.images() == ["jupyterlab", "later"]
+        now = node.runtime.isolation_now
+        assert not any("later" in note for note in now.notes)
+        await node.launch(image="later")
+
+
+async def test_what_the_operator_prepared_is_not_removed(node: Node) -> None:
+    with pytest.raises(RuntimeFailure, match="operator, who alone can remove it"):
+        await node.runtime.discard("jupyterlab")
+    assert await node.runtime.images() == ["jupyterlab"]
+    await node.runtime.discard("never-here")
 
 
 async def test_stopping_what_is_not_here_is_success(node: Node) -> None:
