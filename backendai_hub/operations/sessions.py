@@ -108,7 +108,7 @@ async def list_sessions(
         newest_first=query.order.startswith("-"),
     )
     after = None if query.after is None else _decode_cursor(query.after)
-    async with platform.database.read() as connection:
+    async with platform.database.glance() as connection:
         found = await sessions.list_sessions(
             connection, wanted, limit=query.limit + 1, after=after
         )

@@ -1,0 +1,128 @@
+"""Reading: pages that miss nothing, times in one zone, and servers that hang up."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select, text
+
+from backendai_hub.core.sessions import Session
+from backendai_hub.db.engine import Database
+from backendai_hub.db.tables import SessionRow
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.sessions import ListQuery, list_sessions
+from tests.factories import (
+    add_node,
+    make_device,
+    make_gpu,
+    principal_of,
+    schedule,
+    submit,
+)
+
+on_postgresql = pytest.mark.parametrize(
+    "db_url",
+    [pytest.param("postgresql", marks=pytest.mark.postgres)],
+    indirect=True,
+)
+
+
+async def ask(platform: Platform, server: str, **changes: Any) -> str:
+    return (await submit(platform, "alice", server=server, **changes)).session.id
+
+
+async def read_all(platform: Platform, name: str, order: str) -> list[Session]:
+    """Read every page, two sessions at a time."""
+    principal = await principal_of(platform, name)
+    found: list[Session] = []
+    after: str | None = None
+    while True:
+        query = ListQuery(limit=2, after=after, order=order)
+        page = await list_sessions(platform, principal, query)
+        found += page.items
+        after = page.next
+        if after is None:
+            return found
+
+
+@pytest.mark.parametrize("order", ["created_at", "-created_at"])
+async def test_pages_show_every_session_once_even_those_of_one_moment(
+    platform: Platform, order: str
+):
+    made = [await ask(platform, f"s{n}") for n in range(5)]  # while the clock stands
+    await submit(platform, "bob")
+
+    found = [s.id for s in await read_all(platform, "alice", order)]
+
+    assert found == sorted(made, reverse=order.startswith("-"))
+
+
+def test_time_is_told_no_finer_than_a_cursor_can_say(tmp_path: Path):
+    database = Database(f"sqlite+aiosqlite:///{tmp_path}/none.sqlite")
+
+    told = [database.clock() for _ in range(5)]
+
+    assert {moment.microsecond % 1000 for moment in told} == {0}
+
+
+async def test_a_page_names_the_devices_that_are_held_and_no_others(
+    platform: Platform,
+):
+    await add_node(platform, devices=[make_device(), make_gpu("b"), make_gpu("a")])
+    both = await ask(platform, "both", slots={"cuda.device": "2"})
+    none = await ask(platform, "none")
+    assert await schedule(platform) == 2
+
+    found = {s.id: s for s in await read_all(platform, "alice", "created_at")}
+
+    assert found[both].devices == ["a", "b"]
+    assert found[none].agent == found[both].agent == "node-1"
+    assert found[none].devices == []
+
+
+@on_postgresql
+async def test_times_are_utc_whatever_zone_the_server_lives_in(db_url: str):
+    first = Database(db_url)
+    async with first.transaction() as tx:
+        zone = f"ALTER DATABASE \"{first.url.database}\" SET timezone = 'Asia/Seoul'"
+        await tx.execute(text(zone))
+    await first.close()
+    opened = Database(db_url)
+    try:
+        for reading in (opened.read, opened.glance):
+            async with reading() as connection:
+                assert (await connection.scalar(select(func.now()))).tzinfo is UTC
+    finally:
+        await opened.close()
+
+
+@on_postgresql
+async def test_connections_the_server_has_closed_are_replaced_unnoticed(
+    database: Database, db_url: str
+):
+    async def use_all() -> None:
+        async with database.glance() as one, database.read() as other:
+            for connection in (one, other):
+                await connection.execute(select(func.count()).select_from(SessionRow))
+
+    await asyncio.gather(*(use_all() for _ in range(3)))  # several lie in the pools
+    watching = Database(db_url)
+    try:
+        async with watching.glance() as connection:
+            hang_up = (
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            ended = (await connection.execute(text(hang_up))).scalars().all()
+        assert len(ended) >= 4
+        assert all(ended)
+
+        await asyncio.gather(*(use_all() for _ in range(3)))
+        async with database.transaction() as tx:
+            await tx.execute(select(func.count()).select_from(SessionRow))
+    finally:
+        await watching.close()
