@@ -55,6 +55,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     capacity: dict[str, str]
     used: dict[str, str]
     isolation: Isolation
+    resource_group: str | None = None
     images: list[str] = []
     last_seen_at: str | None = None
     unknown_containers: list[str] = []

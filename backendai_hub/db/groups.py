@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.orm import aliased
 
-from backendai_hub.core.groups import SchedulerOptions, SessionOptions
+from backendai_hub.core.groups import GroupAccess, SchedulerOptions, SessionOptions
 from backendai_hub.core.names import fold
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import insert_ignore
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import (
     DomainRow,
+    KeypairRow,
     ProjectRow,
     ResourceGroupAccessRow,
     ResourceGroupRow,
@@ -134,3 +136,55 @@ async def load_holds(
         if reasons:
             found[record.id] = "; ".join(reasons)
     return found
+
+
+async def close_group(
+    tx: Transaction, group_id: str, kind: str, target_id: str
+) -> bool:
+    """Close a group to a domain, project or keypair; tell whether it was open."""
+    gone = await tx.execute(
+        delete(ResourceGroupAccessRow).where(
+            ResourceGroupAccessRow.group_id == group_id,
+            ResourceGroupAccessRow.kind == kind,
+            ResourceGroupAccessRow.target_id == target_id,
+        )
+    )
+    return bool(gone.rowcount)
+
+
+async def list_access(connection: AsyncConnection, group_id: str) -> list[GroupAccess]:
+    """List the domains, projects and keypairs that may use a group."""
+    project_domain = aliased(DomainRow)
+    rows = await connection.execute(
+        select(
+            ResourceGroupAccessRow.kind,
+            ResourceGroupAccessRow.target_id,
+            DomainRow.name.label("domain"),
+            ProjectRow.name.label("project"),
+            project_domain.name.label("project_domain"),
+            KeypairRow.name.label("keypair"),
+        )
+        .outerjoin(DomainRow, DomainRow.id == ResourceGroupAccessRow.target_id)
+        .outerjoin(ProjectRow, ProjectRow.id == ResourceGroupAccessRow.target_id)
+        .outerjoin(project_domain, project_domain.id == ProjectRow.domain_id)
+        .outerjoin(KeypairRow, KeypairRow.id == ResourceGroupAccessRow.target_id)
+        .where(ResourceGroupAccessRow.group_id == group_id)
+        .order_by(ResourceGroupAccessRow.kind, ResourceGroupAccessRow.target_id)
+    )
+    return [
+        GroupAccess(
+            kind=row.kind,
+            id=row.target_id,
+            name=row.domain
+            or (row.project and f"{row.project_domain}:{row.project}")
+            or row.keypair
+            or row.target_id,
+        )
+        for row in rows
+    ]
+
+
+async def list_group_names(connection: AsyncConnection) -> dict[str, str]:
+    """Return the names of all groups, by id."""
+    rows = await connection.execute(select(ResourceGroupRow.id, ResourceGroupRow.name))
+    return {str(group_id): str(name) for group_id, name in rows}

@@ -124,3 +124,10 @@ async def _find_wrong_holders(connection: AsyncConnection) -> list[str]:
         *(f"V06 session {i} has ended and still holds slots" for (i,) in ended),
         *(f"V06 session {i} is live and holds nothing" for (i,) in empty),
     ]
+
+
+async def count_ledger(connection: AsyncConnection) -> int:
+    """Count the rows of the ledger."""
+    return int(
+        await connection.scalar(select(func.count()).select_from(LedgerRow)) or 0
+    )

@@ -9,9 +9,10 @@ from sqlalchemy import delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.names import fold
-from backendai_hub.core.tenancy import Actor, Role, UserStatus
+from backendai_hub.core.tenancy import Actor, Membership, Role, UserStatus
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import insert_ignore
+from backendai_hub.db.sessions import format_time
 from backendai_hub.db.tables import (
     DomainRow,
     KeypairRow,
@@ -123,6 +124,30 @@ async def add_member(
         )
     )
     return bool(added.rowcount)
+
+
+async def list_members(
+    connection: AsyncConnection, project_id: str
+) -> list[Membership]:
+    """List who is in a project, by name."""
+    rows = await connection.execute(
+        select(
+            UserRow.name.label("user"),
+            UserRow.id.label("user_id"),
+            ProjectRow.name.label("project"),
+            ProjectRow.id.label("project_id"),
+            MembershipRow.source,
+            MembershipRow.created_at,
+        )
+        .join(UserRow, UserRow.id == MembershipRow.user_id)
+        .join(ProjectRow, ProjectRow.id == MembershipRow.project_id)
+        .where(MembershipRow.project_id == project_id)
+        .order_by(UserRow.name_key)
+    )
+    return [
+        Membership(**{**r._mapping, "created_at": format_time(r.created_at) or ""})
+        for r in rows
+    ]
 
 
 async def remove_members(

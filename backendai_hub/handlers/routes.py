@@ -29,8 +29,28 @@ from backendai_hub.handlers.sessions import (
 )
 from backendai_hub.handlers.spec import SpecHandler
 from backendai_hub.handlers.streams import EventsHandler
+from backendai_hub.handlers.tenancy import (
+    AgentHandler,
+    DomainDotfilesHandler,
+    GroupAccessHandler,
+    KeypairDotfilesHandler,
+    KeypairSecretHandler,
+    MembersHandler,
+    PresetCheckHandler,
+    ProjectDotfilesHandler,
+    UsageHandler,
+)
 
 API: tuple[type[APIHandler], ...] = (
+    MembersHandler,
+    DomainDotfilesHandler,
+    ProjectDotfilesHandler,
+    KeypairDotfilesHandler,
+    KeypairSecretHandler,
+    GroupAccessHandler,
+    PresetCheckHandler,
+    UsageHandler,
+    AgentHandler,
     *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,

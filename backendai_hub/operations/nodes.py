@@ -31,7 +31,7 @@ from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.db import agents, installs, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.groups import find_group
+from backendai_hub.db.groups import find_group, list_group_names
 from backendai_hub.db.images import load_images
 from backendai_hub.db.installs import RegistryLogin
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord, format_time
@@ -282,6 +282,7 @@ async def list_agents(platform: Platform) -> list[Agent]:
         records = await agents.list_agents(connection)
         devices = await agents.list_devices(connection)
         balances = await agents.list_balances(connection, [ScopeKind.DEVICE])
+        names = await list_group_names(connection)
     capacity: dict[str, ResourceSlots] = {}
     used: dict[str, ResourceSlots] = {}
     for device in devices:
@@ -307,6 +308,7 @@ async def list_agents(platform: Platform) -> list[Agent]:
             else Isolation(
                 runtime="", tier="", limits="", network="", multi_user=False
             ),
+            resource_group=names.get(r.resource_group_id or ""),
             images=r.images,
             last_seen_at=format_time(r.last_seen_at),
             unknown_containers=r.unknown,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -14,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Caller, Principal
+from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.errors import (
     ConflictError,
     ForbiddenError,
@@ -48,6 +48,7 @@ from backendai_hub.db.limits import load_caps, load_scopes
 from backendai_hub.db.nouns import list_slot_types
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import load_nodes
+from backendai_hub.operations import dotfiles
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
@@ -107,12 +108,17 @@ async def submit_session(
         if known is None:
             check_caps(caps, priority=record.priority, containers=request.cluster_size)
             _check_containers(request)
+            files, bootstrap = await dotfiles.gather(
+                connection, record, request.bootstrap_script
+            )
             await _check_can_ever_start(connection, record, image, group)
     if known is not None:
         await _attach(platform, known, request)
         return await _answer(platform, known.id, created=False)
     try:
-        await _store(platform, user, record, request, caps, spawner=spawner)
+        born = Born(request.environ, request.argv, files, bootstrap)
+        sealed = platform.vault.seal(born)
+        await _store(platform, user, record, caps, sealed)
     except IntegrityError:
         # Somebody was faster with the same key, server or name.
         async with platform.database.read() as connection:
@@ -469,18 +475,21 @@ async def _check_count(
         )
 
 
-def _secret(request: SessionRequest) -> Mapping[str, Any]:
-    return {"environ": request.environ, "argv": request.argv}
+class Born(msgspec.Struct, frozen=True):
+    """What a session is born with: kept sealed, told only to its node."""
+
+    environ: dict[str, str]
+    argv: list[str]
+    files: list[Dotfile] = []
+    bootstrap: str = ""
 
 
 async def _store(
     platform: Platform,
     user: Actor,
     record: SessionRecord,
-    request: SessionRequest,
     caps: SubmissionCaps,
-    *,
-    spawner: bool,
+    sealed: bytes,
 ) -> None:
     async with platform.database.transaction() as tx:
         # Locked, so that many requests at once are counted one after the other.
@@ -491,10 +500,7 @@ async def _store(
         await sessions.insert_session(tx, record)
         if record.image_id is not None:
             await images.note_use(tx, record.image_id)
-        if spawner:
-            await sessions.put_secret(
-                tx, record.id, platform.vault.seal(_secret(request))
-            )
+        await sessions.put_secret(tx, record.id, sealed)
         tx.record(
             Event(
                 kind=EventKind.SESSION_SUBMITTED,
@@ -518,7 +524,10 @@ async def _attach(
         record = await sessions.get_record(tx.connection, known.id, lock=True)
         if record.ready or record.status is not SessionStatus.PENDING:
             return
-        await sessions.put_secret(tx, record.id, platform.vault.seal(_secret(request)))
+        stored = await sessions.get_secrets(tx.connection, [record.id])
+        born = msgspec.convert(platform.vault.open(stored[record.id]), Born)
+        born = msgspec.structs.replace(born, environ=request.environ, argv=request.argv)
+        await sessions.put_secret(tx, record.id, platform.vault.seal(born))
         await sessions.change_session(
             tx,
             record,

@@ -72,6 +72,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Move a node to another resource group, or let it take nothing new. */
+        patch: operations["patch_api_agents_reference"];
+        trace?: never;
+    };
     "/api/domains": {
         parameters: {
             query?: never;
@@ -124,6 +141,24 @@ export interface paths {
         head?: never;
         /** Change fields of a domain; what is left out stays. */
         patch: operations["patch_api_domains_reference"];
+        trace?: never;
+    };
+    "/api/domains/{reference}/dotfiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the dotfiles that sessions get from here. */
+        get: operations["get_api_domains_reference_dotfiles"];
+        /** Replace the dotfiles that sessions get from here. */
+        put: operations["put_api_domains_reference_dotfiles"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/events": {
@@ -303,6 +338,41 @@ export interface paths {
         patch: operations["patch_api_keypairs_reference"];
         trace?: never;
     };
+    "/api/keypairs/{reference}/dotfiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the dotfiles that sessions get from here. */
+        get: operations["get_api_keypairs_reference_dotfiles"];
+        /** Replace the dotfiles that sessions get from here. */
+        put: operations["put_api_keypairs_reference_dotfiles"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keypairs/{reference}/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Issue a new secret, shown this once; the old one is refused from now on. */
+        post: operations["post_api_keypairs_reference_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/me": {
         parameters: {
             query?: never;
@@ -366,6 +436,23 @@ export interface paths {
         put?: never;
         /** Make, change and remove many presets; each ends for itself. */
         post: operations["post_api_presets_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/presets/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say which presets could start now, and what is left of every limit. */
+        get: operations["get_api_presets_check"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -499,6 +586,42 @@ export interface paths {
         patch: operations["patch_api_projects_reference"];
         trace?: never;
     };
+    "/api/projects/{reference}/dotfiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the dotfiles that sessions get from here. */
+        get: operations["get_api_projects_reference_dotfiles"];
+        /** Replace the dotfiles that sessions get from here. */
+        put: operations["put_api_projects_reference_dotfiles"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{reference}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List a project's members; plain members see themselves. */
+        get: operations["get_api_projects_reference_members"];
+        put?: never;
+        /** Add people to a project and remove others; each ends for itself. */
+        post: operations["post_api_projects_reference_members"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/registries": {
         parameters: {
             query?: never;
@@ -605,6 +728,24 @@ export interface paths {
         head?: never;
         /** Change fields of a resource group; what is left out stays. */
         patch: operations["patch_api_resource_groups_reference"];
+        trace?: never;
+    };
+    "/api/resource-groups/{reference}/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the domains, projects and keypairs that may use a resource group. */
+        get: operations["get_api_resource_groups_reference_access"];
+        put?: never;
+        /** Open a resource group to some and close it to others. */
+        post: operations["post_api_resource_groups_reference_access"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/resources": {
@@ -798,6 +939,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/usage/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare what is counted as used with what really is; changes nothing. */
+        get: operations["get_api_usage_verify"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/user-policies": {
         parameters: {
             query?: never;
@@ -911,6 +1069,15 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AccessTarget
+         * @description A domain, project or keypair, by name or id.
+         */
+        AccessTarget: {
+            /** @enum {unknown} */
+            kind: "domain" | "keypair" | "project";
+            name: string;
+        };
+        /**
          * AccountRequest
          * @description A new account.
          */
@@ -933,6 +1100,8 @@ export interface components {
             /** @default null */
             last_seen_at: string | null;
             name: string;
+            /** @default null */
+            resource_group: string | null;
             schedulable: boolean;
             status: components["schemas"]["AgentStatus"];
             /** @default [] */
@@ -941,6 +1110,20 @@ export interface components {
                 [key: string]: string;
             };
             version: string;
+        };
+        /**
+         * AgentChange
+         * @description A node's resource group, and whether it takes new sessions.
+         *
+         *         With ``force`` a node changes its group although sessions run on it; these go on.
+         */
+        AgentChange: {
+            /** @default false */
+            force: boolean;
+            /** @default null */
+            resource_group: string | null;
+            /** @default null */
+            schedulable: boolean | null;
         };
         /**
          * AgentStatus
@@ -987,6 +1170,21 @@ export interface components {
             secret: string | null;
             status: number;
             verb: components["schemas"]["Verb"];
+        };
+        /**
+         * CheckedPreset
+         * @description A preset, and whether a session of it could start now; ``reason`` if not.
+         */
+        CheckedPreset: {
+            allocatable: boolean;
+            name: string;
+            /** @default  */
+            reason: string;
+            resource_group: string | null;
+            resource_slots: {
+                [key: string]: string;
+            };
+            shared_memory: string;
         };
         /**
          * ContainerRegistry
@@ -1118,6 +1316,24 @@ export interface components {
             };
         };
         /**
+         * Dotfile
+         * @description One file: ``path`` is relative to the home, ``permission`` octal like "644".
+         */
+        Dotfile: {
+            /** @default  */
+            content: string;
+            path: string;
+            /** @default 644 */
+            permission: string;
+        };
+        /**
+         * DotfilesRequest
+         * @description All dotfiles that a domain, project or keypair is to have.
+         */
+        DotfilesRequest: {
+            files: components["schemas"]["Dotfile"][];
+        };
+        /**
          * EventMessage
          * @description One fact about a session, as the event stream sends it.
          */
@@ -1171,6 +1387,42 @@ export interface components {
             newer_than: number;
             /** @default 0 */
             wait: number;
+        };
+        /**
+         * GroupAccess
+         * @description Who may use a resource group: a domain, project or keypair, by name.
+         */
+        GroupAccess: {
+            id: string;
+            /** @enum {unknown} */
+            kind: "domain" | "keypair" | "project";
+            name: string;
+        };
+        /**
+         * GroupAccessRequest
+         * @description To whom to open a resource group, and to whom to close it.
+         */
+        GroupAccessRequest: {
+            /** @default [] */
+            allow: components["schemas"]["AccessTarget"][];
+            /** @default [] */
+            deny: components["schemas"]["AccessTarget"][];
+        };
+        /**
+         * GroupRoom
+         * @description What the nodes of a resource group have in all, and free.
+         */
+        GroupRoom: {
+            name: string;
+            remaining: {
+                [key: string]: string;
+            };
+            total: {
+                [key: string]: string;
+            };
+            using: {
+                [key: string]: string;
+            };
         };
         /**
          * ImageChoice
@@ -1627,6 +1879,43 @@ export interface components {
             roles: components["schemas"]["Role"][];
         };
         /**
+         * MemberResult
+         * @description How one of them ended; ``error`` says why, if not well.
+         */
+        MemberResult: {
+            /** @default false */
+            added: boolean;
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            /** @default false */
+            removed: boolean;
+            user: string;
+        };
+        /**
+         * MembersRequest
+         * @description Whom to add to a project and whom to remove, by name or id.
+         */
+        MembersRequest: {
+            /** @default [] */
+            add: string[];
+            /** @default [] */
+            remove: string[];
+        };
+        /**
+         * Membership
+         * @description A user in a project; ``source`` is ``manual``, ``group`` or ``default``.
+         */
+        Membership: {
+            created_at: string;
+            project: string;
+            project_id: string;
+            source: string;
+            user: string;
+            user_id: string;
+        };
+        /**
          * NewAccount
          * @description A new account's one-time password: shown here and never again.
          */
@@ -1670,6 +1959,27 @@ export interface components {
              * @enum {unknown}
              */
             victim_scope: "domain" | "project" | "resource-group" | "user";
+        };
+        /**
+         * PresetCheck
+         * @description Limits and use of each scope, room in each group, and the presets.
+         */
+        PresetCheck: {
+            limits: components["schemas"]["LimitMeter"][];
+            presets: components["schemas"]["CheckedPreset"][];
+            project: string;
+            resource_group: string | null;
+            resource_groups: components["schemas"]["GroupRoom"][];
+        };
+        /**
+         * PresetCheckQuery
+         * @description For which project and resource group; without, the usual ones.
+         */
+        PresetCheckQuery: {
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            resource_group: string | null;
         };
         /**
          * Problem
@@ -2638,6 +2948,15 @@ export interface components {
             force: boolean;
         };
         /**
+         * UsageReport
+         * @description How many ledger rows were compared, and what was wrong with which.
+         */
+        UsageReport: {
+            breaches: string[];
+            compared: number;
+            drift: number;
+        };
+        /**
          * User
          * @description A person. The name is JupyterHub's.
          */
@@ -3042,6 +3361,41 @@ export interface operations {
             };
         };
     };
+    patch_api_agents_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentChange"];
+            };
+        };
+        responses: {
+            /** @description Move a node to another resource group, or let it take nothing new. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_domains: {
         parameters: {
             query?: {
@@ -3227,6 +3581,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Domain"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_domains_reference_dotfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the dotfiles that sessions get from here. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dotfile"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_api_domains_reference_dotfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DotfilesRequest"];
+            };
+        };
+        responses: {
+            /** @description Replace the dotfiles that sessions get from here. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dotfile"][];
                 };
             };
             /** @description A refusal */
@@ -3806,6 +4226,103 @@ export interface operations {
             };
         };
     };
+    get_api_keypairs_reference_dotfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the dotfiles that sessions get from here. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dotfile"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_api_keypairs_reference_dotfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DotfilesRequest"];
+            };
+        };
+        responses: {
+            /** @description Replace the dotfiles that sessions get from here. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dotfile"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_keypairs_reference_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Issue a new secret, shown this once; the old one is refused from now on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Keypair"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_me: {
         parameters: {
             query?: never;
@@ -3951,6 +4468,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_presets_check: {
+        parameters: {
+            query?: {
+                project?: string | null;
+                resource_group?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Say which presets could start now, and what is left of every limit. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetCheck"];
                 };
             };
             /** @description A refusal */
@@ -4456,6 +5005,138 @@ export interface operations {
             };
         };
     };
+    get_api_projects_reference_dotfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the dotfiles that sessions get from here. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dotfile"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_api_projects_reference_dotfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DotfilesRequest"];
+            };
+        };
+        responses: {
+            /** @description Replace the dotfiles that sessions get from here. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dotfile"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_projects_reference_members: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List a project's members; plain members see themselves. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Membership"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_projects_reference_members: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MembersRequest"];
+            };
+        };
+        responses: {
+            /** @description Add people to a project and remove others; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberResult"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_registries: {
         parameters: {
             query?: {
@@ -4841,6 +5522,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ResourceGroup"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_resource_groups_reference_access: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List the domains, projects and keypairs that may use a resource group. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupAccess"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_resource_groups_reference_access: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupAccessRequest"];
+            };
+        };
+        responses: {
+            /** @description Open a resource group to some and close it to others. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupAccess"][];
                 };
             };
             /** @description A refusal */
@@ -5332,6 +6079,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SpawnedSession"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_usage_verify: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Compare what is counted as used with what really is; changes nothing. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
                 };
             };
             /** @description A refusal */

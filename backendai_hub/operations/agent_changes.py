@@ -1,0 +1,102 @@
+"""What administrators change about a node."""
+
+from __future__ import annotations
+
+import msgspec
+
+from backendai_hub.core.access import Action, Principal
+from backendai_hub.core.agents import Agent
+from backendai_hub.core.audit import Act
+from backendai_hub.core.errors import (
+    InUseError,
+    InvalidRequestError,
+    NotFoundError,
+)
+from backendai_hub.core.names import fold
+from backendai_hub.core.nouns import noun_of
+from backendai_hub.db import agents
+from backendai_hub.db.agents import AgentRecord
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.sessions import count_on_agent
+from backendai_hub.operations.nodes import list_agents
+from backendai_hub.operations.nouns import find_visible
+from backendai_hub.operations.platform import Platform
+
+
+class AgentChange(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """A node's resource group, and whether it takes new sessions.
+
+    With ``force`` a node changes its group although sessions run on it; these go on.
+    """
+
+    resource_group: str | None = None
+    schedulable: bool | None = None
+    force: bool = False
+
+
+async def change_agent(
+    platform: Platform, principal: Principal, reference: str, body: AgentChange
+) -> Agent:
+    """Move a node to another resource group, or let it take nothing new."""
+    async with platform.database.transaction() as tx:
+        record = await _find(tx, reference)
+        changes: dict[str, object] = {}
+        if body.schedulable is not None and body.schedulable != record.schedulable:
+            changes["schedulable"] = body.schedulable
+        if body.resource_group is not None:
+            group_id = await _group(tx, principal, body.resource_group)
+            if group_id != record.resource_group_id:
+                await _refuse_busy(tx, record, force=body.force)
+                changes["resource_group_id"] = group_id
+        if changes:
+            await agents.change_agent(tx, record.id, **changes)
+            tx.audit(
+                Act(
+                    action=Action.UPDATE_AGENT,
+                    object_kind="agent",
+                    object_id=record.id,
+                    object_name=record.name,
+                    before={name: getattr(record, name) for name in changes},
+                    after=dict(changes),
+                )
+            )
+            tx.wake("scheduler")
+    return next(a for a in await list_agents(platform) if a.id == record.id)
+
+
+async def _find(tx: Transaction, reference: str) -> AgentRecord:
+    wanted = fold(reference)
+    named = [
+        record
+        for record in await agents.list_agents(tx.connection)
+        if wanted in {record.id, fold(record.name)}
+    ]
+    if not named:
+        raise NotFoundError(f"there is no node {reference[:64]!r}")
+    if len(named) > 1:
+        ids = ", ".join(record.id for record in named)
+        raise InvalidRequestError(
+            f"several nodes are named {reference[:64]!r}; say which by id: {ids}"
+        )
+    return await agents.get_agent(tx.connection, named[0].id, lock=True)
+
+
+async def _group(tx: Transaction, principal: Principal, name: str) -> str:
+    try:
+        group = await find_visible(
+            tx.connection, principal, noun_of("resource-group"), name
+        )
+    except NotFoundError as error:
+        raise InvalidRequestError(f"resource_group: {error.message}") from None
+    return str(group["id"])
+
+
+async def _refuse_busy(tx: Transaction, record: AgentRecord, *, force: bool) -> None:
+    busy = await count_on_agent(tx.connection, record.id)
+    if busy and not force:
+        raise InUseError(
+            f"{busy} live sessions are on {record.name}; let them end first, or say"
+            " 'force' to move the node with them"
+        )

@@ -1,0 +1,111 @@
+"""Dotfiles of domains, projects and keypairs, and what a session gets of them."""
+
+from __future__ import annotations
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.access import Action, Principal, Reach, reach
+from backendai_hub.core.audit import Act
+from backendai_hub.core.dotfiles import (
+    REQUEST_BOOTSTRAP_BYTES,
+    Dotfile,
+    check_bootstrap_script,
+    check_dotfiles,
+    merge_dotfiles,
+)
+from backendai_hub.core.errors import ForbiddenError
+from backendai_hub.core.nouns import Noun, noun_of
+from backendai_hub.db import dotfiles
+from backendai_hub.db.nouns import Item
+from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.operations.nouns import find_visible, require
+from backendai_hub.operations.platform import Platform
+
+
+class DotfilesRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """All dotfiles that a domain, project or keypair is to have."""
+
+    files: list[Dotfile]
+
+
+async def read_dotfiles(
+    platform: Platform, principal: Principal, kind: str, reference: str
+) -> list[Dotfile]:
+    """Return the dotfiles of a domain, project or keypair that the caller sees."""
+    noun = noun_of(kind)
+    async with platform.database.read() as connection:
+        item = await find_visible(connection, principal, noun, reference)
+        await require(connection, principal, noun, item, Action.READ_DOTFILES)
+        found = await dotfiles.list_dotfiles(connection, [item["id"]])
+    return found.get(item["id"], [])
+
+
+async def write_dotfiles(
+    platform: Platform,
+    principal: Principal,
+    kind: str,
+    reference: str,
+    body: DotfilesRequest,
+) -> list[Dotfile]:
+    """Replace the dotfiles of a domain, project or keypair."""
+    check_dotfiles(body.files)
+    noun = noun_of(kind)
+    async with platform.database.transaction() as tx:
+        item = await find_visible(tx.connection, principal, noun, reference)
+        target = await require(
+            tx.connection, principal, noun, item, Action.CHANGE_DOTFILES
+        )
+        _refuse_members(principal, noun, item)
+        before = await dotfiles.list_dotfiles(tx.connection, [item["id"]])
+        await dotfiles.put_dotfiles(tx, kind, item["id"], body.files, platform.new_id)
+        tx.audit(
+            Act(
+                action=Action.CHANGE_DOTFILES,
+                object_kind=kind,
+                object_id=item["id"],
+                object_name=item["name"],
+                domain_id=target.domain_id,
+                owner_id=target.owner_id if kind == "keypair" else None,
+                # Their contents may be secrets.
+                before={"files": [f.path for f in before.get(item["id"], [])]},
+                after={"files": [f.path for f in body.files]},
+            )
+        )
+    return body.files
+
+
+def _refuse_members(principal: Principal, noun: Noun, item: Item) -> None:
+    """What everybody of a domain or project gets, only administrators write."""
+    plain = reach(principal, Action.CHANGE_DOTFILES) in {None, Reach.OWN}
+    if noun.name != "keypair" and plain:
+        raise ForbiddenError(
+            f"only an administrator writes the dotfiles of the {noun.name}"
+            f" {item['name']}"
+        )
+
+
+async def gather(
+    connection: AsyncConnection, record: SessionRecord, bootstrap: str | None
+) -> tuple[list[Dotfile], str]:
+    """Return the dotfiles and the bootstrap script that a session is born with.
+
+    The keypair's win over the project's, and these over the domain's; a script that
+    comes with the request takes the place of the keypair's.
+    """
+    keypair_id = record.keypair_id or ""
+    scopes = (keypair_id, record.project_id, record.domain_id)
+    found = await dotfiles.list_dotfiles(connection, scopes)
+    merged = merge_dotfiles(
+        keypair=found.get(scopes[0], []),
+        project=found.get(scopes[1], []),
+        domain=found.get(scopes[2], []),
+    )
+    if bootstrap is None:
+        script = await dotfiles.get_bootstrap(connection, keypair_id)
+    else:
+        check_bootstrap_script(bootstrap, most=REQUEST_BOOTSTRAP_BYTES)
+        script = bootstrap
+    return merged.files, script
