@@ -24,6 +24,7 @@ from backendai_hub.core.configuration import ConfigurationError, check_keys
 from backendai_hub.core.images import Image
 from backendai_hub.core.slots import parse_slots
 from backendai_hub.db.engine import Database
+from backendai_hub.db.leader import AnotherServiceError, Leadership
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.db.signals import Signals
 from backendai_hub.handlers.agents import NoSuchRouteHandler
@@ -313,6 +314,8 @@ class HubService(Application):
             (self._folder / "db").mkdir(parents=True, exist_ok=True, mode=0o700)
         await asyncio.to_thread(upgrade, self.db_url)
         platform = self._build_platform(signals)
+        leadership = Leadership(platform.database)
+        await leadership.take()
         await self._prepare(platform)
         service = Service(
             platform=platform,
@@ -337,7 +340,7 @@ class HubService(Application):
             reconcilers.append(AttachmentsReconciler(platform, signals, hub))
         servers = [self._listen_people(service), self._listen_agents(service)]
         tasks = [asyncio.create_task(r.run(), name=r.name) for r in reconcilers]
-        await self._wait_for_end()
+        lost = await self._wait_for_end(leadership)
         for server in servers:
             server.stop()
         for task in tasks:
@@ -351,7 +354,12 @@ class HubService(Application):
             await reconciler.close()
         for server in servers:
             await server.close_all_connections()
+        await leadership.close()
         await platform.database.close()
+        if lost:
+            raise AnotherServiceError(
+                "another hub service has taken over this database; this one stops"
+            )
 
     def _listen_people(self, service: Service) -> httpserver.HTTPServer:
         server = httpserver.HTTPServer(
@@ -381,12 +389,21 @@ class HubService(Application):
         self.log.info("nodes: https://%s:%d", self.agents_ip, self.agents_port)
         return server
 
-    async def _wait_for_end(self) -> None:
+    async def _wait_for_end(self, leadership: Leadership) -> bool:
+        """Wait for a signal to stop; tell whether another service took over."""
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ended.set)
-        await ended.wait()
+        waits = [
+            asyncio.create_task(ended.wait()),
+            asyncio.create_task(leadership.keep()),
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in waits:
+            task.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+        return not ended.is_set()
 
     def start(self) -> None:
         """Hold the lock and serve."""
@@ -430,7 +447,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         application.initialize(argv)
         application.start()
-    except (ConfigurationError, AlreadyRunningError) as error:
+    except (ConfigurationError, AlreadyRunningError, AnotherServiceError) as error:
         sys.exit(f"backendai-hub: {error}")
 
 

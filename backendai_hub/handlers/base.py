@@ -36,7 +36,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.db.signals import Signals
 from backendai_hub.handlers.identify import ACT_FOR, Identity, identify
-from backendai_hub.handlers.limiter import RateLimiter
+from backendai_hub.handlers.limiter import RateLimiter, RateState
 from backendai_hub.operations.platform import Platform
 
 log = logging.getLogger("backendai_hub.handlers")
@@ -136,6 +136,7 @@ class APIHandler(web.RequestHandler):
     most_body: ClassVar[int] = 1 << 20
     principal: Principal
     user: Actor | None = None
+    rate: RateState | None = None
     on_behalf: str = ""
     """Who really asks, where somebody acts for another."""
 
@@ -202,15 +203,21 @@ class APIHandler(web.RequestHandler):
         assert found.actor is not None
         key = found.principal.keypair_id or found.actor.id
         state = self.service.limiter.count(key, found.rate_limit)
-        self.set_header("X-RateLimit-Limit", str(state.limit))
-        self.set_header("X-RateLimit-Remaining", str(state.remaining))
-        self.set_header("X-RateLimit-Window", str(state.window))
+        self.rate = state
+        self._show_rate()
         if state.exceeded:
             raise TooManyRequestsError(
                 f"more than {state.limit} requests in {state.window // 60} minutes;"
                 f" the window ends in {state.retry_after} seconds",
                 retry_after=state.retry_after,
             )
+
+    def _show_rate(self) -> None:
+        if self.rate is None:
+            return
+        self.set_header("X-RateLimit-Limit", str(self.rate.limit))
+        self.set_header("X-RateLimit-Remaining", str(self.rate.remaining))
+        self.set_header("X-RateLimit-Window", str(self.rate.window))
 
     async def ask_hub(self) -> dict[str, Any] | None:
         """Ask JupyterHub whose token or cookie this is; None: nobody's."""
@@ -309,6 +316,7 @@ class APIHandler(web.RequestHandler):
         if problem.status >= 500 and not isinstance(error, HubError):
             log.error("request %s failed", self.request_id, exc_info=error)
         self.set_status(problem.status)
+        self._show_rate()  # tornado has cleared what was set before
         if problem.status == 401:
             self.set_header("WWW-Authenticate", 'token realm="backendai"')
         if "retry_after" in problem.fields:
