@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from backendai_hub.client.transport import Transport
+from backendai_hub.client.transport import Again, Transport
 
 
 class VerifiedAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,5 +36,5 @@ class Accounts:
         if new_password is not None:
             body["new_password"] = new_password
         return await self._transport.post(
-            "accounts/verify", body, VerifiedAccount, again=False
+            "accounts/verify", body, VerifiedAccount, again=Again.NEVER
         )

@@ -13,8 +13,22 @@ import msgspec
 from backendai_hub.api.sessions import Resources
 from backendai_hub.client.accounts import Accounts
 from backendai_hub.client.backoff import Backoff
+from backendai_hub.client.collection import Collection
+from backendai_hub.client.credentials import Credential, KeypairLogin, Token
 from backendai_hub.client.sessions import Sessions
-from backendai_hub.client.transport import Token, Transport
+from backendai_hub.client.tenancy import (
+    DotfileStore,
+    GroupAccesses,
+    Keys,
+    Limits,
+    Members,
+)
+from backendai_hub.client.transport import Transport
+from backendai_hub.core.groups import ResourceGroup, ResourcePreset, ResourceSlotType
+from backendai_hub.core.images import ImageRecord, Registry
+from backendai_hub.core.nouns import noun_of
+from backendai_hub.core.policies import KeypairPolicy, ProjectPolicy, UserPolicy
+from backendai_hub.core.tenancy import Domain, Keypair, Project, User
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,43 +38,61 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     roles: list[str] = []
     domain: str | None = None
     project: str | None = None
+    projects: list[str] = []
 
 
 class HubClient:
     """Talk to the hub service, asynchronously.
 
-    ``url`` is the service's address, with or without ``api/`` at its end. The token
-    comes as text or as the path of a file, which is read again when the service
-    does not take the token any more. Errors are those of
-    :mod:`backendai_hub.core.errors`; an unreachable service is an
-    ``UnavailableError`` after a few tries.
+    ``url`` is the service's address, with or without ``api/`` at its end. What is
+    shown is a keypair (``access_key`` and ``secret_key``), or a token of JupyterHub,
+    as text or as the path of a file, which is read again when the service does not
+    take the token any more. Errors are those of :mod:`backendai_hub.core.errors`; an
+    unreachable service is an ``UnavailableError`` after a few tries.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each way to say who asks is usual
         self,
         url: str,
         *,
         token: str | None = None,
         token_file: str | Path | None = None,
+        access_key: str | None = None,
+        secret_key: str | None = None,
         tls: ssl.SSLContext | None = None,
         timeout: float = 30.0,
         backoff: Backoff | None = None,
     ) -> None:
-        source = Token(token, file=Path(token_file) if token_file else None)
+        shown: Credential
+        if access_key is None and secret_key is None:
+            shown = Token(token, file=Path(token_file) if token_file else None)
+        elif access_key and secret_key and token is None and token_file is None:
+            shown = KeypairLogin(access_key, secret_key)
+        else:
+            raise ValueError("give an access key with its secret key, or a token")
         self._speak(
-            Transport(url, source, tls=tls, timeout=timeout, backoff=backoff), None
+            Transport(url, shown, tls=tls, timeout=timeout, backoff=backoff), None
         )
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Make the client that a session's own environment describes."""
+        """Make the client that the environment describes.
+
+        A keypair for scripts (``BACKENDAI_ENDPOINT``, ``BACKENDAI_ACCESS_KEY``,
+        ``BACKENDAI_SECRET_KEY``) comes before what a session has by itself.
+        """
+        key, secret = (environ.get(f"BACKENDAI_{n}_KEY") for n in ("ACCESS", "SECRET"))
+        endpoint = environ.get("BACKENDAI_ENDPOINT") or environ.get("BACKENDAI_API_URL")
+        if key and secret and endpoint:
+            return cls(endpoint, access_key=key, secret_key=secret)
         try:
             url = environ["BACKENDAI_API_URL"]
             token = environ["JUPYTERHUB_API_TOKEN"]
         except KeyError as missing:
             raise LookupError(
                 f"{missing.args[0]} is not set: this is not inside a Backend.AI"
-                " session; give the service's address and a token instead"
+                " session; set BACKENDAI_ENDPOINT, BACKENDAI_ACCESS_KEY and"
+                " BACKENDAI_SECRET_KEY, or give the service's address and a token"
             ) from None
         return cls(url, token=token)
 
@@ -78,6 +110,34 @@ class HubClient:
         self._act_for = act_for
         self.sessions = Sessions(transport, act_for)
         self.accounts = Accounts(transport)
+        self.members = Members(transport, act_for)
+        self.dotfiles = DotfileStore(transport, act_for)
+        self.group_access = GroupAccesses(transport, act_for)
+        self.keys = Keys(transport, act_for)
+        self.limits = Limits(transport, act_for)
+        self._make_collections(transport, act_for)
+
+    def _make_collections(self, transport: Transport, act_for: str | None) -> None:
+        def of(name: str) -> Any:
+            return Collection(transport, act_for, noun_of(name))
+
+        self.domains: Collection[Domain] = of("domain")
+        self.projects: Collection[Project] = of("project")
+        self.users: Collection[User] = of("user")
+        self.keypairs: Collection[Keypair] = of("keypair")
+        self.keypair_policies: Collection[KeypairPolicy] = of("keypair-policy")
+        self.user_policies: Collection[UserPolicy] = of("user-policy")
+        self.project_policies: Collection[ProjectPolicy] = of("project-policy")
+        self.resource_groups: Collection[ResourceGroup] = of("resource-group")
+        self.presets: Collection[ResourcePreset] = of("preset")
+        self.slot_types: Collection[ResourceSlotType] = of("slot-type")
+        self.registries: Collection[Registry] = of("registry")
+        self.images: Collection[ImageRecord] = of("image")
+
+    def nouns(self, name: str) -> Collection[Any]:
+        """Return the part about the noun called *name*, such as ``user-policy``."""
+        found: Collection[Any] = getattr(self, noun_of(name).plural.replace("-", "_"))
+        return found
 
     async def me(self) -> Caller:
         """Return who the service takes the caller for."""

@@ -48,6 +48,9 @@ def error_from_problem(
     detail = problem.get("detail") or problem.get("title") or problem.get("message")
     message = str(detail) if detail else f"the service answered {_phrase(status)}"
     fields = {name: v for name, v in problem.items() if name not in _STANDARD}
+    details = fields.pop("fields", None)
+    if isinstance(details, dict):
+        fields.update(details)
     if retry_after is not None and retry_after.isdigit():
         fields.setdefault("retry_after", int(retry_after))
     # Errors may take other arguments than a message; only what a problem carries

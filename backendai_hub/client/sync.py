@@ -9,18 +9,31 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from backendai_hub.api.sessions import EventMessage, Resources, SessionRequest
+import msgspec
+
+from backendai_hub.api.sessions import EventMessage, Resources
+from backendai_hub.client.collection import Collection
 from backendai_hub.client.hub import Caller, HubClient
-from backendai_hub.client.sessions import Events
+from backendai_hub.client.sessions import Sessions
+from backendai_hub.client.tenancy import (
+    DotfileStore,
+    GroupAccesses,
+    Keys,
+    Limits,
+    Members,
+)
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
 
+A = TypeVar("A")
+N = TypeVar("N", bound=msgspec.Struct)
+P = ParamSpec("P")
 T = TypeVar("T")
-SessionList = list[Session]
 
 
 class LoopThread:
@@ -53,42 +66,95 @@ class LoopThread:
         self._loop.close()
 
 
-class SyncSessions:
-    """Ask for sessions, look at them and end them, without ``await``."""
+class Twin(Generic[A]):
+    """A part of the client, used without ``await``."""
 
-    def __init__(self, client: HubClient, thread: LoopThread) -> None:
-        self._client = client
+    def __init__(self, part: A, thread: LoopThread) -> None:
+        self._part = part
         self._run = thread.run
 
-    def create(
-        self, request: SessionRequest, *, idempotency_key: str | None = None
-    ) -> Session:
-        """Ask for a session; the same key always names the same session."""
-        return self._run(
-            self._client.sessions.create(request, idempotency_key=idempotency_key)
-        )
 
-    def get(self, session_id: str) -> Session:
-        """Return one session."""
-        return self._run(self._client.sessions.get(session_id))
+def blocking(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Twin[A], P], T]:
+    """Make the method that waits for *method*'s result."""
 
-    def list(self, **filters: Any) -> SessionList:
-        """Return sessions; takes what :meth:`Sessions.list` takes."""
+    @wraps(method)
+    def call(twin: Twin[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return twin._run(method(twin._part, *args, **kwargs))  # noqa: SLF001 - it is one
 
-        async def gather() -> SessionList:
-            return [session async for session in self._client.sessions.list(**filters)]
+    return call
 
-        return self._run(gather())
 
-    def terminate(self, session_id: str, *, force: bool = False) -> Session:
-        """End a session; what waits is cancelled."""
-        return self._run(self._client.sessions.terminate(session_id, force=force))
+def gathering(
+    method: Callable[Concatenate[A, P], AsyncIterator[T]],
+) -> Callable[Concatenate[Twin[A], P], list[T]]:
+    """Make the method that returns all that *method* yields."""
 
-    def events(self, session_id: str, *, after: int = 0, wait: float = 0.0) -> Events:
-        """Return what happened to a session since event *after*."""
-        return self._run(
-            self._client.sessions.events(session_id, after=after, wait=wait)
-        )
+    @wraps(method)
+    def call(twin: Twin[A], /, *args: P.args, **kwargs: P.kwargs) -> list[T]:
+        async def gather() -> list[T]:
+            return [item async for item in method(twin._part, *args, **kwargs)]  # noqa: SLF001
+
+        return twin._run(gather())  # noqa: SLF001 - it is one
+
+    return call
+
+
+class SyncCollection(Twin[Collection[N]], Generic[N]):
+    """:class:`~backendai_hub.client.collection.Collection`, without ``await``."""
+
+    page = blocking(Collection[N].page)
+    list = gathering(Collection[N].list)
+    get = blocking(Collection[N].get)
+    create = blocking(Collection[N].create)
+    update = blocking(Collection[N].update)
+    purge = blocking(Collection[N].purge)
+    bulk = blocking(Collection[N].bulk)
+
+
+class SyncMembers(Twin[Members]):
+    """Who is in which project."""
+
+    list = blocking(Members.list)
+    change = blocking(Members.change)
+
+
+class SyncDotfiles(Twin[DotfileStore]):
+    """The files that sessions get."""
+
+    read = blocking(DotfileStore.read)
+    write = blocking(DotfileStore.write)
+
+
+class SyncGroupAccess(Twin[GroupAccesses]):
+    """To whom resource groups are open."""
+
+    list = blocking(GroupAccesses.list)
+    change = blocking(GroupAccesses.change)
+
+
+class SyncKeys(Twin[Keys]):
+    """What keypairs can do beyond the common verbs."""
+
+    issue = blocking(Keys.issue)
+
+
+class SyncLimits(Twin[Limits]):
+    """What could start now, and what is counted."""
+
+    check_presets = blocking(Limits.check_presets)
+    verify_usage = blocking(Limits.verify_usage)
+
+
+class SyncSessions(Twin[Sessions]):
+    """Ask for sessions, look at them and end them, without ``await``."""
+
+    create = blocking(Sessions.create)
+    get = blocking(Sessions.get)
+    list = gathering(Sessions.list)
+    terminate = blocking(Sessions.terminate)
+    events = blocking(Sessions.events)
 
     def watch(self, session_id: str) -> Iterator[EventMessage]:
         """Yield what happens to a session until it has ended."""
@@ -114,7 +180,9 @@ class SyncSessions:
 class Client:
     """Talk to the hub service, synchronously.
 
-    Inside a session ``Client()`` needs no arguments.
+    Inside a session ``Client()`` needs no arguments; elsewhere it takes a keypair, or
+    reads one from the environment (``BACKENDAI_ENDPOINT``, ``BACKENDAI_ACCESS_KEY``,
+    ``BACKENDAI_SECRET_KEY``).
     """
 
     def __init__(
@@ -123,14 +191,40 @@ class Client:
         *,
         token: str | None = None,
         token_file: str | Path | None = None,
+        access_key: str | None = None,
+        secret_key: str | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         if url is None:
             self._client = HubClient.from_environment(environ)
         else:
-            self._client = HubClient(url, token=token, token_file=token_file)
+            self._client = HubClient(
+                url,
+                token=token,
+                token_file=token_file,
+                access_key=access_key,
+                secret_key=secret_key,
+            )
         self._thread = LoopThread()
-        self.sessions = SyncSessions(self._client, self._thread)
+        client, thread = self._client, self._thread
+        self.sessions = SyncSessions(client.sessions, thread)
+        self.members = SyncMembers(client.members, thread)
+        self.dotfiles = SyncDotfiles(client.dotfiles, thread)
+        self.group_access = SyncGroupAccess(client.group_access, thread)
+        self.keys = SyncKeys(client.keys, thread)
+        self.limits = SyncLimits(client.limits, thread)
+        self.domains = SyncCollection(client.domains, thread)
+        self.projects = SyncCollection(client.projects, thread)
+        self.users = SyncCollection(client.users, thread)
+        self.keypairs = SyncCollection(client.keypairs, thread)
+        self.keypair_policies = SyncCollection(client.keypair_policies, thread)
+        self.user_policies = SyncCollection(client.user_policies, thread)
+        self.project_policies = SyncCollection(client.project_policies, thread)
+        self.resource_groups = SyncCollection(client.resource_groups, thread)
+        self.presets = SyncCollection(client.presets, thread)
+        self.slot_types = SyncCollection(client.slot_types, thread)
+        self.registries = SyncCollection(client.registries, thread)
+        self.images = SyncCollection(client.images, thread)
 
     def me(self) -> Caller:
         """Return who the service takes the caller for."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import uuid
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
+from enum import Enum
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -14,8 +14,14 @@ import aiohttp
 import msgspec
 
 from backendai_hub.client.backoff import Backoff
+from backendai_hub.client.credentials import Credential
 from backendai_hub.client.problems import error_from_problem
-from backendai_hub.core.errors import HubError, UnauthenticatedError, UnavailableError
+from backendai_hub.core.errors import (
+    HubError,
+    TooManyRequestsError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 
 T = TypeVar("T")
 
@@ -24,6 +30,8 @@ ACT_FOR: Final = "X-Backendai-Act-For"
 
 _GRACE: Final = 15.0  # what a long-poll's answer may take beyond its own wait
 _SILENCE: Final = 45.0  # three missed keep-alives of an event stream
+_SHORT: Final = 5.0  # how long a client waits by itself when it is told to slow down
+_NEXT_PART: Final = 1 << 16
 
 
 def is_transient(error: BaseException) -> bool:
@@ -33,34 +41,19 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, (aiohttp.ClientError, OSError, asyncio.TimeoutError))
 
 
-class Token:
-    """A bearer token, given as text or read from a file that may be renewed."""
+class UnreachableError(UnavailableError):
+    """No connection could be made: nothing was sent."""
 
-    def __init__(self, text: str | None = None, *, file: Path | None = None) -> None:
-        self._text = text
-        self._file = file
 
-    def text(self) -> str | None:
-        """Return the token; a file is read the first time it is needed."""
-        if self._text is None and self._file is not None:
-            self._text = self._read()
-        return self._text
+class Again(Enum):
+    """When a request may be sent again.
 
-    def renew(self) -> bool:
-        """Read the file again; tell whether it holds another token than before."""
-        if self._file is None:
-            return False
-        before, self._text = self._text, self._read()
-        return self._text != before
+    ``UNDONE`` is: if it certainly was not carried out.
+    """
 
-    def _read(self) -> str:
-        assert self._file is not None
-        try:
-            return self._file.read_text("utf-8").strip()
-        except OSError as error:
-            raise UnavailableError(
-                f"the token file {self._file} cannot be read: {error.strerror}"
-            ) from error
+    ALWAYS = "always"
+    UNDONE = "undone"
+    NEVER = "never"
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -69,6 +62,7 @@ class _Request(msgspec.Struct, frozen=True):
     method: str
     path: str
     timeout: aiohttp.ClientTimeout
+    again: Again = Again.ALWAYS
     content: bytes | None = None
     params: dict[str, str] = {}
     headers: dict[str, str] = {}
@@ -86,14 +80,14 @@ class Transport:
     def __init__(
         self,
         url: str,
-        token: Token,
+        credential: Credential,
         *,
         tls: ssl.SSLContext | None = None,
         timeout: float = 30.0,
         backoff: Backoff | None = None,
     ) -> None:
         self._socket, self.api_url = _resolve(url)
-        self._token = token
+        self._credential = credential
         self._tls = tls
         self._timeout = timeout
         self._backoff = backoff or Backoff(attempts=3)
@@ -134,27 +128,87 @@ class Transport:
         *,
         key: str | None = None,
         act_for: str | None = None,
-        again: bool = True,
+        again: Again = Again.ALWAYS,
     ) -> T:
         """Write *body* to *path*.
 
-        Every write carries an idempotency key (*key*, or a fresh one), which is what
-        makes sending it again after a lost answer harmless. With ``again=False`` it
-        is sent once.
+        Every write carries an idempotency key (*key*, or a fresh one), which makes
+        sending it again after a lost answer harmless where the service keeps it;
+        *again* is for where it does not.
         """
+        key = key or str(uuid.uuid4())
+        request = self._write("POST", path, body, act_for=act_for, again=again)
+        request = _with_header(request, "Idempotency-Key", key)
+        return _decode(await self._persist(request), kind)
+
+    async def put(
+        self, path: str, body: Any, kind: type[T], *, act_for: str | None = None
+    ) -> T:
+        """Replace what is at *path* by *body*."""
+        request = self._write("PUT", path, body, act_for=act_for)
+        return _decode(await self._persist(request), kind)
+
+    async def patch(
+        self,
+        path: str,
+        body: Any,
+        kind: type[T],
+        *,
+        if_match: int | None = None,
+        act_for: str | None = None,
+    ) -> T:
+        """Change what is at *path*, if it is still at revision *if_match*."""
+        # After a lost answer the revision would be another one by our own change.
+        again = Again.ALWAYS if if_match is None else Again.UNDONE
+        request = self._write("PATCH", path, body, act_for=act_for, again=again)
+        return _decode(await self._persist(_if_match(request, if_match)), kind)
+
+    async def delete(
+        self, path: str, *, if_match: int | None = None, act_for: str | None = None
+    ) -> None:
+        """Remove what is at *path*, if it is still at revision *if_match*."""
+        request = self._write("DELETE", path, None, act_for=act_for, again=Again.UNDONE)
+        await self._persist(_if_match(request, if_match))
+
+    async def download(
+        self, path: str, *, params: Mapping[str, Any], act_for: str | None = None
+    ) -> AsyncIterator[bytes]:
+        """Yield the parts of a long answer as they arrive."""
         request = _Request(
-            method="POST",
+            method="GET",
             path=path,
-            content=msgspec.json.encode(body),
-            headers={
-                "Content-Type": "application/json",
-                "Idempotency-Key": key or str(uuid.uuid4()),
-            },
+            params=_present(params),
             act_for=act_for,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=10.0, sock_read=self._timeout
+            ),
+        )
+        answer = await self._open(request)
+        async with answer:
+            try:
+                async for part in answer.content.iter_chunked(_NEXT_PART):
+                    yield part
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise _unreachable(error) from error
+
+    def _write(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        *,
+        act_for: str | None,
+        again: Again = Again.ALWAYS,
+    ) -> _Request:
+        return _Request(
+            method=method,
+            path=path,
+            content=None if body is None else msgspec.json.encode(body),
+            headers={} if body is None else {"Content-Type": "application/json"},
+            act_for=act_for,
+            again=again,
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=10.0),
         )
-        send = self._persist if again else self._send
-        return _decode(await send(request), kind)
 
     async def stream(
         self, path: str, *, params: Mapping[str, Any], act_for: str | None = None
@@ -176,8 +230,10 @@ class Transport:
         for delay in self._backoff.delays():
             try:
                 return await self._send(request)
-            except UnavailableError as error:
-                pause = max(delay, float(error.fields.get("retry_after", 0)))
+            except (UnavailableError, TooManyRequestsError) as error:
+                pause = max(delay, _asked_pause(error))
+                if not _may_repeat(request, error, pause):
+                    raise
             await asyncio.sleep(min(pause, 30.0))
         return await self._send(request)
 
@@ -203,15 +259,15 @@ class Transport:
                 )
                 return await _accept(answer)
             except UnauthenticatedError:
-                if not self._token.renew():
+                if not self._credential.renew():
                     raise
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 raise _unreachable(error) from error
 
     def _identity(self, act_for: str | None) -> dict[str, str]:
         headers = {}
-        if token := self._token.text():
-            headers["Authorization"] = f"token {token}"
+        if shown := self._credential.header():
+            headers["Authorization"] = shown
         if act_for is not None:
             headers[ACT_FOR] = act_for
         return headers
@@ -245,11 +301,46 @@ async def _accept(answer: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
 
 def _unreachable(error: Exception) -> UnavailableError:
     told = str(error) or type(error).__name__
-    return UnavailableError(f"the Backend.AI service does not answer: {told}")
+    unsent = isinstance(error, aiohttp.ClientConnectorError)
+    kind = UnreachableError if unsent else UnavailableError
+    return kind(f"the Backend.AI service does not answer: {told}")
+
+
+def _may_repeat(request: _Request, error: HubError, pause: float) -> bool:
+    if request.again is Again.NEVER:
+        return False
+    if isinstance(error, TooManyRequestsError):
+        return pause <= _SHORT
+    return request.again is Again.ALWAYS or isinstance(error, UnreachableError)
+
+
+def _asked_pause(error: HubError) -> float:
+    try:
+        return float(error.fields.get("retry_after", 0))
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _if_match(request: _Request, revision: int | None) -> _Request:
+    if revision is None:
+        return request
+    return _with_header(request, "If-Match", f'"{revision}"')
+
+
+def _with_header(request: _Request, name: str, value: str) -> _Request:
+    return msgspec.structs.replace(request, headers={**request.headers, name: value})
 
 
 def _present(params: Mapping[str, Any] | None) -> dict[str, str]:
-    return {name: str(v) for name, v in (params or {}).items() if v is not None}
+    return {name: _spell(v) for name, v in (params or {}).items() if v is not None}
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(_spell, value))
+    return str(value)
 
 
 def _decode(body: bytes, kind: type[T]) -> T:
