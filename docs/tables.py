@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from backendai_hub.cli import main as command_line
 from backendai_hub.core import errors
-from backendai_hub.core.access import MATRIX, Caller
+from backendai_hub.core.access import MATRIX, RESOURCE_OF, Caller
 from backendai_hub.core.events import EventKind
+from backendai_hub.core.fields import Rank, defaults_of, fields_of
+from backendai_hub.core.nouns import NOUNS
 from backendai_hub.core.sessions import (
     DEADLINES,
     OCCUPYING,
@@ -72,9 +75,13 @@ def _meaning(status: SessionStatus) -> str:
 
 def access_matrix() -> str:
     """Show which caller may do which action, and to whose objects."""
-    head = ["Action", *Caller]
+    head = ["Action", "Resource", *Caller]
     rows = [
-        [f"`{action}`", *(str(reaches.get(caller, "–")) for caller in Caller)]
+        [
+            f"`{action}`",
+            str(RESOURCE_OF[action] or "–"),
+            *(str(reaches.get(caller, "–")) for caller in Caller),
+        ]
         for action, reaches in MATRIX.items()
     ]
     return format_table(head, rows)
@@ -153,6 +160,41 @@ def _describe(option: click.Option, context: click.Context) -> tuple[str, str]:
     return words.replace("|", r"\|"), " ".join(text.split())
 
 
+def nouns() -> str:
+    """Describe every noun and each of its fields."""
+    parts = []
+    for noun in NOUNS:
+        defaults = defaults_of(noun.shown)
+        rows = [
+            (
+                f"`{name}`",
+                type(declared.kind).__name__.lower(),
+                f"`{_default(defaults[name])}`" if name in defaults else "required",
+                ("fixed, " if declared.once else "") + _givers(declared.by),
+                declared.help,
+            )
+            for name, declared in fields_of(noun.shown).items()
+        ]
+        parts.append(
+            f"## {noun.name.replace('-', ' ').capitalize()}\n\n"
+            f"{inspect.getdoc(noun.shown)}\n\n`api/{noun.plural}`; filters:"
+            f" {', '.join(f'`{f}`' for f in noun.filters)}; sorted by"
+            f" {', '.join(f'`{s}`' for s in noun.sorts)}.\n\n"
+            + format_table(("Field", "Kind", "Default", "Given by", "Meaning"), rows)
+        )
+    return "\n".join(parts)
+
+
+def _default(value: Any) -> str:
+    document = msgspec.to_builtins(value)
+    text = msgspec.json.encode(document).decode()
+    return text if len(text) <= 40 else "…"
+
+
+def _givers(rank: Rank) -> str:
+    return "any of them" if rank is Rank.ANYBODY else str(rank)
+
+
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "session-states.md": session_states,
     "access-matrix.md": access_matrix,
@@ -160,6 +202,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "event-kinds.md": event_kinds,
     "api-routes.md": api_routes,
     "commands.md": commands,
+    "nouns.md": nouns,
 }
 
 
