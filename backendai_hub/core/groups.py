@@ -12,6 +12,7 @@ from backendai_hub.core.fields import (
     Flag,
     Line,
     Number,
+    Page,
     Reference,
     Size,
     Slots,
@@ -131,6 +132,13 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     wsproxy_addr: Annotated[
         str, field(Line(most=1024), "The app proxy that serves the group.")
     ] = ""
+    wsproxy_api_token: Annotated[
+        str | None,
+        field(
+            Page(most=1024), "The app proxy's token; write only. Empty takes it away."
+        ),
+    ] = ""
+    has_wsproxy_api_token: bool = False
     fair_share_spec: Annotated[
         FairShare,
         field(Document(form=FairShare), "How past use counts."),

@@ -196,3 +196,17 @@ async def find_stored(connection: AsyncConnection, name: str) -> str | None:
         select(UserRow.id).where(UserRow.name_key == fold(name))
     )
     return None if found is None else str(found)
+
+
+async def list_registries(connection: AsyncConnection, domain_id: str) -> list[str]:
+    """List the active registries a domain may name: its own, and those for all."""
+    allowed = await connection.scalar(
+        select(DomainRow.allowed_docker_registries).where(DomainRow.id == domain_id)
+    )
+    rows = await connection.execute(
+        select(RegistryRow.name, RegistryRow.name_key, RegistryRow.is_global)
+        .where(RegistryRow.is_active)
+        .order_by(RegistryRow.name_key)
+    )
+    own = {fold(name) for name in allowed or ()}
+    return [name for name, key, everybody in rows if everybody or key in own]

@@ -61,6 +61,46 @@ class PolicyRules(Rules):
 class ResourceGroupRules(Rules):
     """A group is removed when no node, live session or preset is in it."""
 
+    async def present(
+        self, connection: AsyncConnection, noun: Noun, items: Sequence[Item]
+    ) -> list[Any]:
+        """Show whether there is a token; never what it is."""
+        del connection
+        return [
+            nouns.present(
+                noun,
+                item,
+                wsproxy_api_token=None,
+                has_wsproxy_api_token=bool(item["wsproxy_api_token"]),
+            )
+            for item in items
+        ]
+
+    async def create(
+        self,
+        platform: Platform,
+        tx: Transaction,
+        noun: Noun,
+        item_id: str,
+        columns: Columns,
+    ) -> dict[str, Any]:
+        """Store it with its token sealed."""
+        return await super().create(
+            platform, tx, noun, item_id, _seal_token(platform, columns)
+        )
+
+    async def change(
+        self,
+        platform: Platform,
+        tx: Transaction,
+        noun: Noun,
+        old: Item,
+        changes: Columns,
+    ) -> Columns:
+        """Seal a new token."""
+        changes = await super().change(platform, tx, noun, old, changes)
+        return _seal_token(platform, changes)
+
     async def purge(
         self,
         platform: Platform,
@@ -240,6 +280,14 @@ class RegistryRules(Rules):
         )
         await purges.purge_images(tx, item["id"])
         await nouns.delete_item(tx, noun, item["id"])
+
+
+def _seal_token(platform: Platform, columns: Columns) -> Columns:
+    token = columns.get("wsproxy_api_token")
+    if not token:
+        return columns
+    sealed = platform.vault.seal(token).decode("ascii")
+    return {**columns, "wsproxy_api_token": sealed}
 
 
 def _seal(platform: Platform, columns: Columns) -> Columns:

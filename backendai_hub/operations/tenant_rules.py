@@ -110,6 +110,27 @@ class ProjectRules(Rules):
         del platform, principal
         return await _default_policy(tx, columns, ProjectPolicyRow)
 
+    async def check(
+        self,
+        platform: Platform,
+        tx: Transaction,
+        principal: Principal,
+        old: Item | None,
+        columns: Columns,
+    ) -> None:
+        """Refuse a registry that the project's domain may not use."""
+        await super().check(platform, tx, principal, old, columns)
+        wanted = columns.get("container_registry")
+        if wanted is None:
+            return
+        domain_id = columns["domain_id"] if old is None else old["domain_id"]
+        usable = await tenancy.list_registries(tx.connection, domain_id)
+        if fold(wanted["registry"]) not in {fold(name) for name in usable}:
+            raise InvalidRequestError(
+                f"container_registry: {wanted['registry'][:64]!r} is not one that"
+                f" the domain may use; there are {', '.join(usable) or 'none'}"
+            )
+
     async def change(
         self,
         platform: Platform,
