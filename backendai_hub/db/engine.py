@@ -107,7 +107,7 @@ class Database:
         *,
         wake: Callable[[str], None] = lambda name: None,
         clock: Callable[[], datetime] = _tell_time,
-        pool_size: int = 10,
+        pool_size: int = 20,
     ) -> None:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
@@ -117,6 +117,8 @@ class Database:
         # its own busy handler sleeps and polls.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self.engine = self._create_engine(pool_size)
+        # The pool would give a connection to whoever comes, not to who waits longest.
+        self._turns = asyncio.Semaphore(_GLANCERS)
         self._glancing = (
             self.engine
             if self.is_sqlite
@@ -128,7 +130,9 @@ class Database:
             engine = create_async_engine(
                 self.url,
                 pool_size=pool_size,
-                max_overflow=10,
+                # One above the size would be opened and closed for each use.
+                max_overflow=0,
+                pool_use_lifo=True,
                 connect_args={"options": "-c timezone=UTC"},
                 json_deserializer=msgspec.json.decode,
                 **options,
@@ -178,7 +182,7 @@ class Database:
 
         Nothing has to be begun or ended around it: two round trips less.
         """
-        async with self._glancing.connect() as connection:
+        async with self._turns, self._glancing.connect() as connection:
             yield connection
 
     async def close(self) -> None:
