@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from backendai_agent.runtimes.base import RuntimeFailure
 from backendai_agent.runtimes.docker_facts import (
     explain_end,
     fence,
     judge,
     user_offset,
 )
-from backendai_agent.runtimes.docker_images import Pull, references
+from backendai_agent.runtimes.docker_images import references
 from backendai_agent.runtimes.docker_network import firewall_rules, network_config
 
 GOOD = {
@@ -89,51 +88,6 @@ def test_an_image_goes_by_every_name_it_has():
         "sha256:1",
         "sha256:2",
     ]
-
-
-class Registry:
-    """A registry that answers a pull with prepared steps."""
-
-    def __init__(self, *steps):
-        self.steps = steps
-
-    def pull(self, name, tag, stream, decode):
-        self.asked = (name, tag)
-        return (step for step in self.steps)
-
-
-def layer(name, current, total):
-    return {
-        "id": name,
-        "status": "Downloading",
-        "progressDetail": {"current": current, "total": total},
-    }
-
-
-def test_progress_is_the_share_of_all_bytes_known_so_far():
-    heard = []
-    registry = Registry(
-        {"status": "Pulling from lab"}, layer("a", 1, 2), layer("b", 0, 2)
-    )
-    Pull("lab:4", heard.append).run(registry)
-
-    assert registry.asked == ("lab", "4")
-    assert heard == [0.5, 0.25]
-
-
-def test_a_pull_that_nobody_waits_for_ends():
-    heard = []
-    pull = Pull("lab", heard.append)
-    pull.stop()
-    pull.run(Registry(layer("a", 1, 2)))
-
-    assert heard == []
-
-
-def test_an_image_that_does_not_exist_is_named():
-    registry = Registry({"error": "manifest for lab:9 not found: manifest unknown"})
-    with pytest.raises(RuntimeFailure, match="there is no image lab:9"):
-        Pull("lab:9", print).run(registry)
 
 
 def test_sessions_cannot_talk_over_their_bridge():
