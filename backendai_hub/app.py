@@ -35,7 +35,7 @@ from backendai_hub.handlers.console import (
     OAuthCallbackHandler,
 )
 from backendai_hub.handlers.login import HubOAuth, build_login
-from backendai_hub.handlers.routes import AGENTS, API, patterns
+from backendai_hub.handlers.routes import AGENTS, API, PAGES, patterns
 from backendai_hub.operations.accounts import ensure_account, normalise
 from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.bootstrap import offer_images
@@ -43,7 +43,9 @@ from backendai_hub.operations.nodes import accept_token
 from backendai_hub.operations.platform import Platform, Settings, Vault
 from backendai_hub.reconcilers.attachments import AttachmentsReconciler
 from backendai_hub.reconcilers.base import Reconciler
-from backendai_hub.reconcilers.nodes import DeadlinesReconciler, NodesReconciler
+from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
+from backendai_hub.reconcilers.keys import KeysReconciler
+from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
 
 DRAIN_SECONDS = 0.2
@@ -271,6 +273,7 @@ class HubService(Application):
             (f"{self.prefix}agent/.*", NoSuchRouteHandler),
             (f"{self.prefix}oauth_callback", OAuthCallbackHandler),
             (f"{self.prefix}static/console/(.*)", AssetHandler, assets),
+            *patterns(PAGES, self.prefix),
             (f"{self.prefix}(.*)", ConsoleHandler),
         ]
         return web.Application(
@@ -332,6 +335,7 @@ class HubService(Application):
             SchedulerReconciler(platform, signals),
             NodesReconciler(platform, signals),
             DeadlinesReconciler(platform, signals),
+            KeysReconciler(platform, signals),
         ]
         if self.hub_api_url:
             hub = JupyterHubClient(

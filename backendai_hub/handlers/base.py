@@ -37,6 +37,7 @@ from backendai_hub.core.tenancy import Actor
 from backendai_hub.db.signals import Signals
 from backendai_hub.handlers.identify import ACT_FOR, Identity, identify
 from backendai_hub.handlers.limiter import RateLimiter, RateState
+from backendai_hub.operations.logins import LoginDesk
 from backendai_hub.operations.platform import Platform
 
 log = logging.getLogger("backendai_hub.handlers")
@@ -67,6 +68,7 @@ class Service:
     assets: str = ""
     stopping: list[bool] = field(default_factory=list)
     limiter: RateLimiter = field(default_factory=RateLimiter)
+    logins: LoginDesk = field(default_factory=LoginDesk)
 
 
 @dataclass(frozen=True)

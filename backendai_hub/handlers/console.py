@@ -12,30 +12,43 @@ from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado import web
 
 from backendai_hub.core.access import Action, Caller, can
-from backendai_hub.core.errors import ForbiddenError, NotFoundError
-from backendai_hub.handlers.base import APIHandler, operation
+from backendai_hub.core.errors import (
+    ForbiddenError,
+    NotFoundError,
+    UnauthenticatedError,
+)
+from backendai_hub.handlers.base import APIHandler, Operation, operation
 
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
-class ConsoleHandler(APIHandler):
-    """The console: one page for all its routes; people who are not logged in are
-    sent to JupyterHub."""
-
-    path = "{page}"
+class PageHandler(APIHandler):
+    """A page for people: who is not logged in is sent to JupyterHub."""
 
     async def prepare(self) -> None:
         """Send people without a login to JupyterHub; refuse what is no person."""
+        method = getattr(self, (self.request.method or "").lower(), None)
+        described: Operation | None = getattr(method, "operation", None)
+        if described is None:
+            return  # tornado answers 405
         self.principal = await self.identify()
-        if can(self.principal, Action.OPEN_CONSOLE):
+        if can(self.principal, described.action):
             return
         if self.principal.caller is not Caller.ANONYMOUS:
             raise ForbiddenError(f"the {self.principal.caller} has no use of pages")
         auth = self.service.hub_auth
         if auth is None:
             raise NotFoundError("this service runs without a JupyterHub")
+        if self.request.method not in {"GET", "HEAD"}:
+            raise UnauthenticatedError("your login has expired; open the page again")
         state = auth.set_state_cookie(self, next_url=self.request.uri)
         self.redirect(f"{auth.login_url}&state={state}")
+
+
+class ConsoleHandler(PageHandler):
+    """The console: one page for all its routes."""
+
+    path = "{page}"
 
     @operation(Action.OPEN_CONSOLE)
     async def get(self, page: str = "") -> None:

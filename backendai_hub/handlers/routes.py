@@ -14,6 +14,11 @@ from backendai_hub.handlers.agents import (
     RoutesHandler,
 )
 from backendai_hub.handlers.base import APIHandler
+from backendai_hub.handlers.logins import (
+    ActivateHandler,
+    LoginsHandler,
+    LoginTokenHandler,
+)
 from backendai_hub.handlers.nouns import NOUN_HANDLERS
 from backendai_hub.handlers.sessions import (
     AgentsHandler,
@@ -65,9 +70,14 @@ API: tuple[type[APIHandler], ...] = (
     AgentsHandler,
     AccountsHandler,
     VerifyHandler,
+    LoginsHandler,
+    LoginTokenHandler,
     RoutesHandler,
     SpecHandler,
 )
+
+PAGES: tuple[type[APIHandler], ...] = (ActivateHandler,)
+"""For people; the console takes whatever path is left."""
 
 AGENTS: tuple[type[APIHandler], ...] = (
     EnrollHandler,

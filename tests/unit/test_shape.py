@@ -19,12 +19,12 @@ from backendai_hub.handlers.console import (
     ConsoleHandler,
     OAuthCallbackHandler,
 )
-from backendai_hub.handlers.routes import AGENTS, API, patterns
+from backendai_hub.handlers.routes import AGENTS, API, PAGES, patterns
 from backendai_hub.handlers.spec import build_spec, list_operations, main
 
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = [method.lower() for method in web.RequestHandler.SUPPORTED_METHODS]
-ROUTED = (*API, *AGENTS, ConsoleHandler)
+ROUTED = (*API, *AGENTS, *PAGES, ConsoleHandler)
 WITHOUT_ACTION = {AssetHandler, OAuthCallbackHandler}
 """Built files, and JupyterHub's own callback: nothing of ours to allow."""
 

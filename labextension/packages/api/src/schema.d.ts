@@ -373,6 +373,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start to log in a command line; a person confirms its code in a browser. */
+        post: operations["post_api_logins"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/logins/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask whether a login has been confirmed; the keypair is told once. */
+        post: operations["post_api_logins_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/me": {
         parameters: {
             query?: never;
@@ -1867,6 +1901,34 @@ export interface components {
             status: string | null;
         };
         /**
+         * LoginAnswer
+         * @description Still waiting, or the keypair, which is told only once.
+         */
+        LoginAnswer: {
+            /** @default null */
+            access_key: string | null;
+            /** @default null */
+            secret_key: string | null;
+            status: string;
+            /** @default null */
+            user: string | null;
+        };
+        /**
+         * LoginRequest
+         * @description A command line that wants to log in; ``machine`` is what it calls itself.
+         */
+        LoginRequest: {
+            /** @default  */
+            machine: string;
+        };
+        /**
+         * LoginTokenRequest
+         * @description The question whether the person has confirmed.
+         */
+        LoginTokenRequest: {
+            device_code: string;
+        };
+        /**
          * Me
          * @description What a caller may know of themselves.
          */
@@ -2364,6 +2426,8 @@ export interface components {
              *     }
              */
             fair_share_spec: components["schemas"]["FairShare"];
+            /** @default false */
+            has_wsproxy_api_token: boolean;
             id: string;
             /** @default true */
             is_active: boolean;
@@ -2408,6 +2472,8 @@ export interface components {
             use_host_network: boolean;
             /** @default  */
             wsproxy_addr: string;
+            /** @default  */
+            wsproxy_api_token: string | null;
         };
         /**
          * ResourceGroupBulk
@@ -2452,6 +2518,8 @@ export interface components {
             use_host_network?: boolean;
             /** @description The app proxy that serves the group. */
             wsproxy_addr?: string;
+            /** @description The app proxy's token; write only. Empty takes it away. */
+            wsproxy_api_token?: string;
         };
         /**
          * ResourceGroupChangeEntry
@@ -2503,6 +2571,8 @@ export interface components {
             use_host_network?: boolean;
             /** @description The app proxy that serves the group. */
             wsproxy_addr?: string;
+            /** @description The app proxy's token; write only. Empty takes it away. */
+            wsproxy_api_token?: string;
         };
         /**
          * ResourcePreset
@@ -2938,6 +3008,23 @@ export interface components {
             session: components["schemas"]["Session"];
             /** @default null */
             token: string | null;
+        };
+        /**
+         * StartedLogin
+         * @description What to show the person, and what to ask with; ``expires_in`` is seconds.
+         *
+         *         The *device code* is the command line's own secret, the *user code* is for the
+         *         person to compare.
+         */
+        StartedLogin: {
+            device_code: string;
+            /** @default 600 */
+            expires_in: number;
+            /** @default 2 */
+            interval: number;
+            user_code: string;
+            verification_url: string;
+            verification_url_complete: string;
         };
         /**
          * TerminateRequest
@@ -4310,6 +4397,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Keypair"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_logins: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginRequest"];
+            };
+        };
+        responses: {
+            /** @description Start to log in a command line; a person confirms its code in a browser. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedLogin"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_logins_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginTokenRequest"];
+            };
+        };
+        responses: {
+            /** @description Ask whether a login has been confirmed; the keypair is told once. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginAnswer"];
                 };
             };
             /** @description A refusal */
