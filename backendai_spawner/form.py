@@ -56,7 +56,10 @@ def render_outage(message: str, *, prefix: str) -> str:
 def _plain_form(resources: Resources, chosen: Mapping[str, Any]) -> str:
     slots = chosen.get("slots")
     slots = slots if isinstance(slots, Mapping) else {}
-    fields = [_image_field(resources.images, str(chosen.get("image") or ""))]
+    fields = [
+        _image_field(resources.images, str(chosen.get("image") or "")),
+        *_place_fields(resources, chosen),
+    ]
     rooms = {room.slot: room for room in resources.room}
     fields += [
         _amount_field(slot, rooms.get(slot), str(slots.get(slot) or ""))
@@ -87,6 +90,34 @@ def _image_field(images: Iterable[ImageChoice], chosen: str) -> str:
         f"{''.join(options)}</select>"
     )
     return _field("image", "Environment", select, width=12)
+
+
+def _place_fields(resources: Resources, chosen: Mapping[str, Any]) -> Iterable[str]:
+    """Yield where a session may belong and run, as far as there is a choice."""
+    places = (
+        ("project", "Project", resources.projects, resources.project),
+        ("resource_group", "Resource group", resources.resource_groups, ""),
+    )
+    for name, label, open_ones, usual in places:
+        if len(open_ones) > 1:
+            picked = str(chosen.get(name) or "")
+            yield _choice(
+                name, label, open_ones, picked if picked in open_ones else usual
+            )
+
+
+def _choice(name: str, label: str, values: Iterable[str], picked: str) -> str:
+    options = "".join(
+        f'<option value="{escape(value)}"{" selected" if value == picked else ""}>'
+        f"{escape(value)}</option>"
+        for value in values
+    )
+    ident = name.replace("_", "-")
+    select = (
+        f'<select class="form-select" id="backendai-{ident}" name="{name}">'
+        f"{options}</select>"
+    )
+    return _field(ident, label, select)
 
 
 def _amount_field(slot: str, room: SlotRoom | None, chosen: str) -> str:

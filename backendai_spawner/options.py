@@ -3,7 +3,7 @@
 ``user_options`` are what JupyterHub keeps of a choice::
 
     {"image": "python", "name": "train-1", "project": "vision",
-     "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g"}
+     "resource_group": "gpus", "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g"}
 
 All of it is optional. ``session_key`` is ours: the idempotency key of the request, by
 which a repeated start finds the session an earlier one made.
@@ -26,7 +26,7 @@ SESSION_KEY: Final = "session_key"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _SLOT_PREFIX: Final = "slot:"
 _SHORTHANDS: Final = ("cpu", "mem")
-_FIELDS: Final = ("image", "name", "project", "slots", "shmem")
+_FIELDS: Final = ("image", "name", "project", "resource_group", "slots", "shmem")
 _LONGEST: Final = 256
 _BIGGEST_SPEC: Final = 16_384
 
@@ -37,6 +37,7 @@ class SpawnOptions(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None = None
     name: str | None = None
     project: str | None = None
+    resource_group: str | None = None
     slots: dict[str, str] = {}
     shmem: str | None = None
 
@@ -63,6 +64,7 @@ def read_options(given: Mapping[str, Any]) -> SpawnOptions:
         image=_text(given, "image"),
         name=name,
         project=_text(given, "project"),
+        resource_group=_text(given, "resource_group"),
         slots=_slots(given),
         shmem=shmem,
     )
@@ -74,6 +76,7 @@ def options_of(session: Session) -> SpawnOptions:
         image=session.image,
         name=session.name,
         project=session.project,
+        resource_group=session.resource_group,
         slots=dict(session.slots),
         shmem=session.shmem,
     )
@@ -90,7 +93,8 @@ def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
     The field ``spec``, JSON written by the launcher, says everything when it is not
     empty. Otherwise the plain fields of the form without scripts count: ``image``,
-    ``name``, ``cpu``, ``mem``, ``shmem``, and ``slot:<name>`` for any other slot.
+    ``name``, ``project``, ``resource_group``, ``cpu``, ``mem``, ``shmem``, and
+    ``slot:<name>`` for any other slot.
     """
     spec = _last(form, "spec")
     chosen = _read_spec(spec) if spec else _plain_fields(form)

@@ -148,6 +148,7 @@ class BackendAISpawner(ConnectionSettings, Spawner):
     async def _start(self, options: SpawnOptions, stored_key: str | None) -> str:
         assert self._story is not None
         try:
+            await self._tell_groups()
             await self._reach_running(self._launch(), options, stored_key)
         except asyncio.CancelledError:
             # The user's stop, the timeout, or the Hub's own end. Only the first two
@@ -198,6 +199,7 @@ class BackendAISpawner(ConnectionSettings, Spawner):
             image=image,
             name=options.name,
             project=options.project,
+            resource_group=options.resource_group,
             slots=dict(options.slots),
             shmem=options.shmem,
             attachment=self._attachment(),
@@ -293,6 +295,7 @@ class BackendAISpawner(ConnectionSettings, Spawner):
 
     async def render_options_form(self) -> str:
         """Return the launch form with what there is to choose now."""
+        await self._tell_groups()
         try:
             resources = await self._client().resources()
         except HubError as error:
@@ -305,6 +308,19 @@ class BackendAISpawner(ConnectionSettings, Spawner):
         )
 
     # -- parts ---------------------------------------------------------------
+
+    async def _tell_groups(self) -> None:
+        """Have what JupyterHub's groups give be there before it is chosen from.
+
+        Whether the user may start anything is said when they do, not here.
+        """
+        groups = [group.name for group in self.user.groups]
+        try:
+            await shared_client(self).accounts.check(
+                self.user.name, groups=groups, admin=bool(self.user.admin)
+            )
+        except HubError as error:
+            self.log.warning("%s: groups not told: %s", self._log_name, error.message)
 
     def _client(self) -> HubClient:
         return shared_client(self).acting_for(self.user.name)

@@ -26,7 +26,7 @@ class Page(HTMLParser):
         ]
 
 
-def make_resources(*images):
+def make_resources(*images, **places):
     return Resources(
         images=list(images),
         room=[
@@ -35,6 +35,7 @@ def make_resources(*images):
         ],
         nodes=2,
         project="default",
+        **places,
     )
 
 
@@ -94,6 +95,65 @@ def test_the_last_choice_is_chosen_again():
 
     assert [o["value"] for o in page.find("option") if "selected" in o] == ["r"]
     assert page.find("input", name="mem", value="8g")
+
+
+TWO = {"projects": ["alpha", "default"], "resource_groups": ["cpus", "gpus"]}
+
+
+def picked(resources, name, **chosen):
+    """Return what a list of the form offers, and what is picked in it."""
+    html = render_form(resources, prefix=PREFIX, chosen=chosen)
+    page = Page(html.partition(f'name="{name}"')[2].partition("</select>")[0])
+    offered = page.find("option")
+    return (
+        [option["value"] for option in offered],
+        [option["value"] for option in offered if "selected" in option],
+    )
+
+
+def test_projects_and_groups_are_asked_for_where_there_are_several():
+    resources = make_resources(NASTY, **TWO)
+    page = Page(render_form(resources, prefix=PREFIX, chosen={}))
+
+    for name, ident in (
+        ("project", "backendai-project"),
+        ("resource_group", "backendai-resource-group"),
+    ):
+        assert [select["id"] for select in page.find("select", name=name)] == [ident]
+        assert page.find("label", **{"for": ident})
+
+
+def test_one_project_and_one_group_are_no_choice():
+    one = {"projects": ["default"], "resource_groups": ["cpus"]}
+    page = Page(render_form(make_resources(NASTY, **one), prefix=PREFIX, chosen={}))
+
+    assert [select["name"] for select in page.find("select")] == ["image"]
+
+
+def test_the_usual_project_and_the_first_group_come_first():
+    resources = make_resources(NASTY, **TWO)
+
+    assert picked(resources, "project") == (["alpha", "default"], ["default"])
+    # None is marked: browsers then take the first.
+    assert picked(resources, "resource_group") == (["cpus", "gpus"], [])
+
+
+def test_the_last_project_and_group_are_chosen_again_while_they_are_open():
+    resources = make_resources(NASTY, **TWO)
+
+    assert picked(resources, "project", project="alpha")[1] == ["alpha"]
+    assert picked(resources, "project", project="gone")[1] == ["default"]
+    assert picked(resources, "resource_group", resource_group="gpus")[1] == ["gpus"]
+    assert picked(resources, "resource_group", resource_group="gone")[1] == []
+
+
+def test_names_of_projects_cannot_break_out_of_the_page():
+    nasty = '"><script>alert(1)</script>'
+    resources = make_resources(NASTY, projects=["default", nasty])
+    page = Page(render_form(resources, prefix=PREFIX, chosen={"project": nasty}))
+
+    assert len(page.find("script")) == 1
+    assert page.find("option", value=nasty)
 
 
 def test_an_outage_is_said_in_the_forms_place():

@@ -2,13 +2,16 @@
 
 import json
 
+import msgspec
 import pytest
 
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.sessions import Session, SessionStatus, SessionType
 from backendai_spawner.options import (
     SESSION_KEY,
     SpawnOptions,
     options_from_form,
+    options_of,
     read_key,
     read_options,
 )
@@ -38,6 +41,9 @@ def test_cpu_and_mem_may_stand_alone():
         ({"image": "x" * 300}, "image"),
         ({"image": "a\nb"}, "image"),
         ({"name": "../etc"}, "name"),
+        ({"project": 7}, "project"),
+        ({"resource_group": ["gpus"]}, "resource_group"),
+        ({"resource_group": "a\nb"}, "resource_group"),
         ({"slots": [1]}, "slots"),
         ({"slots": {"cpu": "-1"}}, "cpu"),
         ({"slots": {"cpu": [1]}}, "cpu"),
@@ -67,6 +73,8 @@ def test_without_scripts_the_plain_fields_count():
         "_xsrf": ["token"],
         "image": ["python"],
         "name": [" train-1 "],
+        "project": ["vision"],
+        "resource_group": ["gpus"],
         "cpu": ["2"],
         "mem": [""],
         "slot:cuda.device": ["1"],
@@ -75,8 +83,33 @@ def test_without_scripts_the_plain_fields_count():
     assert options_from_form(form) == {
         "image": "python",
         "name": "train-1",
+        "project": "vision",
+        "resource_group": "gpus",
         "slots": {"cpu": "2", "cuda.device": "1"},
     }
+
+
+def test_a_session_says_what_would_ask_for_it_again():
+    session = Session(
+        id="a",
+        name="train-1",
+        type=SessionType.INTERACTIVE,
+        owner="mina",
+        domain="default",
+        project="vision",
+        resource_group="gpus",
+        image="python",
+        slots={"cpu": "2"},
+        shmem="64m",
+        status=SessionStatus.RUNNING,
+        reason="",
+        created_at="2026-01-02T03:00:00Z",
+    )
+
+    options = options_of(session)
+
+    assert (options.project, options.resource_group) == ("vision", "gpus")
+    assert read_options(msgspec.to_builtins(options)) == options
 
 
 @pytest.mark.parametrize("spec", ["[1]", "{", '"x"', "{" + " " * 20_000 + "}"])
