@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.tables import AccountRow, EventRow, UserRow
+from backendai_hub.db.tables import AccountRow, EventRow, SessionRow, UserRow
 
 
 class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +52,13 @@ async def list_events(
     if owner_id is not None:
         query = query.where(EventRow.owner_id == owner_id)
     if domain_id is not None:
+        # What happened to a session stays in its domain when its owner moves away.
+        there = select(SessionRow.id).where(SessionRow.domain_id == domain_id)
         people = select(UserRow.id).where(UserRow.domain_id == domain_id)
-        query = query.where(EventRow.owner_id.in_(people))
+        query = query.where(
+            EventRow.session_id.in_(there)
+            | (EventRow.session_id.is_(None) & EventRow.owner_id.in_(people))
+        )
     if session_id is not None:
         query = query.where(EventRow.session_id == session_id)
     rows = await connection.execute(query.order_by(EventRow.seq).limit(limit))

@@ -314,7 +314,7 @@ class APIHandler(web.RequestHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer a refusal as a problem document; the unexpected with an id only."""
         error = kwargs.get("exc_info", (None, None, None))[1]
-        problem = _as_hub_error(error, status_code)
+        problem = as_hub_error(error, status_code)
         if problem.status >= 500 and not isinstance(error, HubError):
             log.error("request %s failed", self.request_id, exc_info=error)
         self.set_status(problem.status)
@@ -338,7 +338,8 @@ class _PlainError(HubError):
         self.status = status  # type: ignore[misc]
 
 
-def _as_hub_error(error: BaseException | None, status: int) -> HubError:
+def as_hub_error(error: BaseException | None, status: int) -> HubError:
+    """Return the refusal that *error* is answered with."""
     if isinstance(error, HubError):
         return error
     if isinstance(error, DataError):

@@ -161,8 +161,12 @@ async def _actor(platform: Platform, name: str) -> Actor:
     now = time.monotonic()
     until, actor = platform.actors.get(name, (0.0, None))
     if actor is None or until < now:
+        # Whatever is changed while this is read empties the table, and the mark with
+        # it: what was read may be from before the change, and is not kept.
+        mark = platform.actors.setdefault("", object())
         actor = await ensure_user(platform, name)
-        platform.actors[name] = (now + KEPT_SECONDS, actor)
+        if platform.actors.get("") is mark:
+            platform.actors[name] = (now + KEPT_SECONDS, actor)
     found: Actor = actor
     return found
 

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from typing import Any
 
+from sqlalchemy.exc import DBAPIError
+
 from backendai_hub.api.nouns import BulkAnswer, BulkResult, bulk_type, page_type
 from backendai_hub.core.errors import (
     HubError,
@@ -13,7 +15,7 @@ from backendai_hub.core.errors import (
     MalformedRequestError,
 )
 from backendai_hub.core.nouns import NOUNS, Noun, Verb
-from backendai_hub.handlers.base import APIHandler, operation
+from backendai_hub.handlers.base import APIHandler, as_hub_error, operation
 from backendai_hub.operations import nouns as verbs
 
 MOST_AT_ONCE = 1000
@@ -199,7 +201,8 @@ async def _attempt(
 ) -> BulkResult:
     try:
         item = await do()
-    except HubError as error:
+    except (HubError, DBAPIError) as failure:
+        error = as_hub_error(failure, 500)
         return BulkResult(
             verb=verb,
             index=index,

@@ -16,11 +16,12 @@ from backendai_hub.core.dotfiles import (
 )
 from backendai_hub.core.errors import ForbiddenError
 from backendai_hub.core.nouns import Noun, noun_of
-from backendai_hub.db import dotfiles
+from backendai_hub.db import dotfiles, tenancy
 from backendai_hub.db.nouns import Item
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.tenant_rules import refuse_above
 
 
 class DotfilesRequest(
@@ -59,6 +60,10 @@ async def write_dotfiles(
             tx.connection, principal, noun, item, Action.CHANGE_DOTFILES
         )
         _refuse_members(principal, noun, item)
+        if kind == "keypair":
+            owner = await tenancy.find_actor(tx.connection, user_id=item["user_id"])
+            if owner is not None:
+                refuse_above(platform, principal, owner)
         before = await dotfiles.list_dotfiles(tx.connection, [item["id"]])
         await dotfiles.put_dotfiles(tx, kind, item["id"], body.files, platform.new_id)
         tx.audit(

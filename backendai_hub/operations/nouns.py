@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -43,7 +43,10 @@ from backendai_hub.operations.noun_rules import rules_of
 from backendai_hub.operations.platform import Platform
 
 MOST_PER_PAGE = 200
+MOST_PER_FILTER = 100
 _PAGING = {"limit", "after", "order", "search"}
+_NUMBERS = {"rank", "size_bytes"}
+"""Fields that lists are ordered by and that are no text."""
 
 
 # --- reading ---------------------------------------------------------------------
@@ -73,7 +76,9 @@ async def list_nouns(
 
 def _read_query(noun: Noun, query: Mapping[str, str]) -> ListFilter:
     allowed = {*_PAGING, *noun.filters}
-    for name in query:
+    for name, text in query.items():
+        if "\0" in text:
+            raise MalformedRequestError(f"{name[:64]}: holds a NUL character")
         if name not in allowed:
             raise MalformedRequestError(
                 f"{name[:64]!r} is not a parameter here{suggest(name, allowed)}; use"
@@ -87,14 +92,15 @@ def _read_query(noun: Noun, query: Mapping[str, str]) -> ListFilter:
             " before it for the other direction"
         )
     limit = query.get("limit", "20")
-    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit) <= MOST_PER_PAGE):
+    digits = limit.isascii() and limit.isdigit() and len(limit) <= 3
+    if not (digits and 1 <= int(limit) <= MOST_PER_PAGE):
         raise InvalidRequestError(
             f"limit: {limit[:16]!r} is not between 1 and {MOST_PER_PAGE}"
         )
     after = query.get("after")
     return ListFilter(
         equal={
-            name: [_read_filter(noun, name, v) for v in query[name].split(",")]
+            name: _read_values(noun, name, query[name])
             for name in noun.filters
             if name in query
         },
@@ -104,6 +110,15 @@ def _read_query(noun: Noun, query: Mapping[str, str]) -> ListFilter:
         after=None if after is None else _read_cursor(after, field),
         limit=int(limit),
     )
+
+
+def _read_values(noun: Noun, name: str, text: str) -> list[Any]:
+    values = text.split(",")
+    if len(values) > MOST_PER_FILTER:
+        raise InvalidRequestError(
+            f"{name}: {len(values)} values; the most is {MOST_PER_FILTER}"
+        )
+    return [_read_filter(noun, name, value) for value in values]
 
 
 def _read_filter(noun: Noun, name: str, text: str) -> Any:
@@ -141,18 +156,21 @@ def _read_cursor(cursor: str, order: str) -> tuple[Any, str]:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         kind, value, item_id = msgspec.json.decode(
-            base64.urlsafe_b64decode(padded), type=tuple[str, str | int | bool, str]
+            base64.urlsafe_b64decode(padded), type=tuple[str, str | int, str]
         )
         if kind != order:
             raise refusal
         if order.endswith("_at"):
             moment = datetime.fromisoformat(str(value))
-            if moment.tzinfo is None:
+            if moment.utcoffset() != timedelta(0):
                 raise refusal
             return moment, item_id
     except (ValueError, binascii.Error, msgspec.DecodeError):
         raise refusal from None
-    if "\0" in str(value) or "\0" in item_id:
+    # What is compared with numbers is one that a column of them can hold.
+    number = isinstance(value, int) and abs(value) < 1 << 63
+    wanted = number if order in _NUMBERS else isinstance(value, str)
+    if not wanted or "\0" in str(value) or "\0" in item_id:
         raise refusal
     return value, item_id
 
@@ -173,9 +191,14 @@ async def find_visible(
     reference: str,
     *,
     lock: bool = False,
+    least: Reach | None = None,
 ) -> Item:
-    """Find an item the caller may see; raises :class:`NotFoundError` otherwise."""
-    sight = nouns.in_sight(noun, principal, reach(principal, noun.action(Verb.READ)))
+    """Find an item the caller may see; raises :class:`NotFoundError` otherwise.
+
+    *least* is how far they see where their credential does not let them read at all.
+    """
+    extent = reach(principal, noun.action(Verb.READ)) or least
+    sight = nouns.in_sight(noun, principal, extent)
     item = None
     if "\0" not in reference:
         item = await nouns.find_item(
@@ -223,7 +246,8 @@ async def create_noun(
             await rules.check(platform, tx, principal, None, columns)
             extra = await rules.create(platform, tx, noun, item_id, columns)
             item = await nouns.find_item(tx.connection, noun, item_id)
-            assert item is not None
+            if item is None:
+                raise ConflictError(f"somebody has just made such a {noun.name}")
             shown = (await rules.present(tx.connection, noun, [item]))[0]
             tx.audit(_act(noun, Verb.CREATE, item, target, after=_public(shown)))
     except IntegrityError:
@@ -334,7 +358,10 @@ async def _resolve(
             continue
         other = noun_of(kind.noun)
         try:
-            found = await find_visible(tx.connection, principal, other, value)
+            # What is one's own may be named with any credential.
+            found = await find_visible(
+                tx.connection, principal, other, value, least=Reach.OWN
+            )
         except NotFoundError as error:
             raise InvalidRequestError(f"{name}: {error.message}") from None
         columns[name + kind.column] = found["id"]

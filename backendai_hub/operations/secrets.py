@@ -8,11 +8,11 @@ from backendai_hub.core.access import Action, Principal, Resource, admin_scope
 from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import ForbiddenError
 from backendai_hub.core.nouns import noun_of
-from backendai_hub.core.tenancy import Keypair, Role
+from backendai_hub.core.tenancy import Keypair
 from backendai_hub.db import nouns, tenancy
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.tenant_rules import issue_secret
+from backendai_hub.operations.tenant_rules import issue_secret, refuse_above
 
 _KEYPAIR = noun_of("keypair")
 
@@ -31,16 +31,14 @@ async def issue_keypair_secret(
             tx.connection, principal, _KEYPAIR, item, Action.ISSUE_SECRET
         )
         owner = await tenancy.find_actor(tx.connection, user_id=item["user_id"])
-        own = item["user_id"] == principal.id
         powerful = admin_scope(Resource.ACCOUNT) in principal.scopes
-        above = owner is not None and owner.role in {Role.SUPERADMIN, Role.MONITOR}
         if item["is_admin"] and not powerful:
             raise ForbiddenError(
                 "this key carries an administrator's rights, and your credential does"
                 " not; log in as an administrator"
             )
-        if above and not own and principal.role is not Role.SUPERADMIN:
-            raise ForbiddenError("only a superadmin issues secrets for a superadmin")
+        if owner is not None:
+            refuse_above(platform, principal, owner)
         secret = await issue_secret(tx, _KEYPAIR, item)
         now = await nouns.find_item(tx.connection, _KEYPAIR, item["id"])
         assert now is not None

@@ -102,7 +102,7 @@ async def list_sessions(
     own = query.owner is None or extent in {None, Reach.OWN}
     wanted = SessionFilter(
         owner_id=principal.id if own else None,
-        domain_id=principal.domain_id if extent is Reach.DOMAIN else None,
+        domain_id=principal.domain_id if extent is Reach.DOMAIN and not own else None,
         owner_name=None if query.owner in {None, "*"} else query.owner,
         statuses=_statuses(query.status),
         newest_first=query.order.startswith("-"),

@@ -17,10 +17,11 @@ from backendai_hub.core.errors import (
     InUseError,
     InvalidRequestError,
 )
+from backendai_hub.core.fields import defaults_of
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Noun
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.core.tenancy import Role, UserStatus
+from backendai_hub.core.tenancy import Actor, Keypair, Role, UserStatus
 from backendai_hub.db import nouns, purges, tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.nouns import Item
@@ -41,6 +42,7 @@ from backendai_hub.operations.users import (
     check_user_name,
     make_access_key,
     make_user,
+    with_configured_role,
 )
 
 _EMAIL = re.compile(r"[^@\s]{1,48}@[^@\s.]+(\.[^@\s.]+)*")
@@ -58,6 +60,23 @@ def make_secret() -> str:
 
 class DomainRules(Rules):
     """A domain is purged when it is inactive and empty."""
+
+    async def check(
+        self,
+        platform: Platform,
+        tx: Transaction,
+        principal: Principal,
+        old: Item | None,
+        columns: Columns,
+    ) -> None:
+        """Nobody locks the door behind which they stand."""
+        await super().check(platform, tx, principal, old, columns)
+        own = old is not None and old["id"] == principal.domain_id
+        if own and columns.get("is_active") is False:
+            raise InvalidRequestError(
+                "is_active: this is your own domain, and nobody of an inactive one can"
+                " log in; ask a superadmin of another"
+            )
 
     def target(self, item_id: str, columns: Columns, principal: Principal) -> Target:
         """A new domain belongs to nobody."""
@@ -208,6 +227,7 @@ class UserRules(Rules):
         email = columns.get("email")
         if email and _EMAIL.fullmatch(email) is None:
             raise InvalidRequestError(f"email: {email[:64]!r} is not an address")
+        await _check_email(tx, old, email)
         own = old is not None and old["id"] == principal.id
         if own and (
             {"role", "status", "domain_id", "resource_policy_id"} & set(columns)
@@ -216,6 +236,8 @@ class UserRules(Rules):
                 "nobody changes their own role, status, domain or policy; ask another"
                 " administrator"
             )
+        if own and "allowed_client_ip" in columns:
+            refuse_lifting(principal)
         _check_role(principal, old, columns)
         elsewhere = columns.get("domain_id", principal.domain_id)
         if elsewhere != principal.domain_id and principal.role is not Role.SUPERADMIN:
@@ -244,7 +266,9 @@ class UserRules(Rules):
                 "project: it is in another domain than the user; people are in projects"
                 " of their own domain only"
             )
-        if old is not None and not await nouns.count_rows(
+        if old is None or "domain_id" in columns:
+            return  # they join it with this
+        if not await nouns.count_rows(
             tx.connection,
             MembershipRow,
             (MembershipRow.user_id == old["id"])
@@ -320,6 +344,23 @@ class UserRules(Rules):
         await purges.purge_user(tx, item["id"], item["name"])
 
 
+def refuse_lifting(principal: Principal) -> None:
+    """Leave where somebody may come from to those who are not bound by it."""
+    if principal.role is not Role.SUPERADMIN:
+        raise ForbiddenError(
+            "allowed_client_ip: nobody changes where they themselves may come from; ask"
+            " another administrator"
+        )
+
+
+async def _check_email(tx: Transaction, old: Item | None, email: str | None) -> None:
+    same = UserRow.email_key == fold(email or "")
+    if old is not None:
+        same &= UserRow.id != old["id"]
+    if email and await nouns.count_rows(tx.connection, UserRow, same):
+        raise ConflictError(f"email: somebody has the address {email!r} already")
+
+
 def _check_role(principal: Principal, old: Item | None, columns: Columns) -> None:
     """Refuse to make, or to touch, somebody of a higher role than one's own."""
     if principal.role is Role.SUPERADMIN:
@@ -362,7 +403,10 @@ class KeypairRules(Rules):
         if columns.get("resource_policy_id") is None and owner is not None:
             columns["resource_policy_id"] = owner.keypair_policy_id
         columns["_domain_id"] = None if owner is None else owner.domain_id
-        del principal
+        usual = columns["rate_limit"] == defaults_of(Keypair)["rate_limit"]
+        if owner is not None and owner.id == principal.id and usual:
+            # Not more than they have, where nobody has said how much.
+            columns["rate_limit"] = min(columns["rate_limit"], owner.rate_limit)
         return await _default_policy(tx, columns, KeypairPolicyRow)
 
     def target(self, item_id: str, columns: Columns, principal: Principal) -> Target:
@@ -397,8 +441,7 @@ class KeypairRules(Rules):
                 "is_admin: only an administrator, with a credential that says so, makes"
                 " keys with an administrator's rights"
             )
-        if owner.role in {Role.SUPERADMIN, Role.MONITOR} and not own:
-            raise ForbiddenError(f"only a superadmin touches keys of a {owner.role}")
+        refuse_above(platform, principal, owner)
         policy = columns.get("resource_policy_id")
         if own and policy is not None and policy != owner.keypair_policy_id:
             raise ForbiddenError("resource_policy: nobody chooses their own policy")
@@ -453,7 +496,9 @@ class KeypairRules(Rules):
         item: Item,
     ) -> None:
         """Remove it; what was started with it goes on, under the user's own limit."""
-        del platform, principal
+        owner = await tenancy.find_actor(tx.connection, user_id=item["user_id"])
+        if owner is not None:
+            refuse_above(platform, principal, owner)
         if item["is_default"]:
             raise InUseError(
                 f"{item['name']} is the default keypair of its user; make another one"
@@ -461,6 +506,14 @@ class KeypairRules(Rules):
             )
         del noun
         await purges.purge_keypair(tx, item["id"])
+
+
+def refuse_above(platform: Platform, principal: Principal, owner: Actor) -> None:
+    """Leave the keys of those who stand higher, and what is in them, to superadmins."""
+    role = with_configured_role(platform, owner).role
+    mine = owner.id == principal.id or principal.role is Role.SUPERADMIN
+    if role in {Role.SUPERADMIN, Role.MONITOR} and not mine:
+        raise ForbiddenError(f"only a superadmin touches keys of a {role}")
 
 
 async def issue_secret(tx: Transaction, noun: Noun, item: Item) -> str:
