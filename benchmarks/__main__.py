@@ -10,6 +10,7 @@ ALL = {
     "idle": "benchmarks.idle",
     "spawn": "benchmarks.spawn.run",
     "proxy": "benchmarks.proxy.compare",
+    "api": "benchmarks.api.run",
 }
 
 names = [word for word in sys.argv[1:] if not word.startswith("-")]

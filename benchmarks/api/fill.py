@@ -137,6 +137,8 @@ def clear_queue(db_url: str) -> int:
     engine = create_engine(db_url)
     try:
         with engine.begin() as connection:
+            # The scheduler may be writing reasons just now: one after the other.
+            connection.execute(text("LOCK TABLE sessions IN EXCLUSIVE MODE"))
             ended = connection.execute(
                 update(_TABLE)
                 .where(_TABLE.c.status == "PENDING")

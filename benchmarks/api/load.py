@@ -133,6 +133,7 @@ async def ask(job: dict[str, Any], requests: Iterator[bytes]) -> dict[str, Any]:
     refused = [words for c in connections for words in c.refused]
     return {
         "answers": len(took),
+        "with_warming": sum(len(c.seconds) for c in connections),
         "refused": len(refused),
         "refusal": refused[0] if refused else "",
         "rate": round(len(took) / job["seconds"], 1),
