@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from tornado import web
 
 from backendai_hub import handlers
 from backendai_hub.core.access import MATRIX, Action, Caller
+from backendai_hub.core.nouns import NOUNS
 from backendai_hub.handlers.base import APIHandler
 from backendai_hub.handlers.console import (
     AssetHandler,
     ConsoleHandler,
     OAuthCallbackHandler,
 )
+from backendai_hub.handlers.nouns import handlers_of
 from backendai_hub.handlers.routes import AGENTS, API, PAGES, patterns
 from backendai_hub.handlers.spec import build_spec, list_operations, main
 
@@ -27,6 +30,8 @@ VERBS = [method.lower() for method in web.RequestHandler.SUPPORTED_METHODS]
 ROUTED = (*API, *AGENTS, *PAGES, ConsoleHandler)
 WITHOUT_ACTION = {AssetHandler, OAuthCallbackHandler}
 """Built files, and JupyterHub's own callback: nothing of ours to allow."""
+READING = {"read", "open", "serve", "check", "verify", "installs", "start"}
+"""What the second half of an action may be where a GET does it."""
 
 
 def own_classes() -> set[type[web.RequestHandler]]:
@@ -39,6 +44,11 @@ def own_classes() -> set[type[web.RequestHandler]]:
             if mine and issubclass(value, web.RequestHandler):
                 found.add(value)
     return found
+
+
+def made_for_nouns() -> set[type[web.RequestHandler]]:
+    """Those that are made from the list of nouns, and bound to no name of their own."""
+    return {handler for noun in NOUNS for handler in handlers_of(noun)}
 
 
 def own_methods(handler: type[web.RequestHandler]) -> list[str]:
@@ -55,11 +65,17 @@ def test_the_committed_description_is_what_the_routes_say(monkeypatch, capsys):
 
 
 def test_every_handler_with_methods_is_routed():
-    assert {c for c in own_classes() if own_methods(c)} == {*ROUTED, *WITHOUT_ACTION}
+    classes = own_classes() | made_for_nouns()
+    with_methods = {c for c in classes if own_methods(c)}
+    # What only lends its methods to others has no path.
+    lenders = {c for c in with_methods if not getattr(c, "path", "")} - WITHOUT_ACTION
+    for lender in lenders:
+        assert any(issubclass(routed, lender) for routed in ROUTED), lender
+    assert with_methods - lenders == {*ROUTED, *WITHOUT_ACTION}
 
 
 def test_every_handler_with_a_path_is_routed_once():
-    with_path = {c for c in own_classes() if getattr(c, "path", "")}
+    with_path = {c for c in own_classes() if getattr(c, "path", "")} | made_for_nouns()
     assert with_path == set(ROUTED)
     assert max(Counter(ROUTED).values()) == 1
     assert max(Counter(handler.path for handler in ROUTED).values()) == 1
@@ -76,9 +92,22 @@ def test_a_route_has_only_methods_that_name_their_action(handler: type[APIHandle
 
 
 def test_every_action_is_in_the_table_for_somebody_and_done_by_some_route():
-    assert set(MATRIX) == set(Action)
+    verbs = {noun.action(verb) for noun in NOUNS for verb in noun.verbs}
+    assert set(MATRIX) == {*map(str, Action), *verbs}
     assert all(MATRIX.values())
-    assert {o.action for _, o in list_operations(ROUTED)} == set(Action)
+    assert {str(o.action) for _, o in list_operations(ROUTED)} == set(MATRIX)
+
+
+def test_the_more_exact_path_is_asked_first():
+    """What reads ``presets/{reference}`` must not take ``presets/check`` for a name."""
+    for listener in (API, AGENTS):
+        ordered = patterns(listener, "/")
+        for place, (_, handler) in enumerate(ordered):
+            example = "/" + re.sub(r"\{[a-z_]+\}", "x-y", handler.path)
+            taken = next(
+                i for i, (p, _) in enumerate(ordered) if re.fullmatch(p, example)
+            )
+            assert taken == place, (handler.path, ordered[taken][1].path)
 
 
 def test_nodes_and_people_have_listeners_of_their_own():
@@ -90,9 +119,38 @@ def test_nodes_and_people_have_listeners_of_their_own():
 
 
 def test_what_changes_something_is_never_a_get():
-    for path, described in list_operations(ROUTED):
-        reads = described.action.partition(":")[2] in {"read", "open", "serve"}
-        assert described.method != "get" or reads, path
+    """A page may be shown for a confirmation that follows."""
+    for path, described in list_operations((*API, *AGENTS, ConsoleHandler)):
+        verb = described.action.partition(":")[2]
+        assert described.method != "get" or verb in READING, (path, verb)
+
+
+def test_a_noun_has_the_routes_of_its_verbs_and_the_same_ones_as_all_others():
+    by_path = {}
+    for path, described in list_operations(API):
+        by_path.setdefault(path, {})[described.method] = described
+    for noun in NOUNS:
+        place = f"api/{noun.plural}"
+        found = {
+            (path, method): str(described.action)
+            for path in (place, f"{place}/{{reference}}", f"{place}/bulk")
+            for method, described in by_path[path].items()
+        }
+        one = f"{place}/{{reference}}"
+        wanted = {
+            (place, "get"): "read",
+            (place, "post"): "create",
+            (one, "get"): "read",
+            (one, "patch"): "update",
+            (one, "delete"): "purge",
+            (f"{place}/bulk", "post"): "read",
+        }
+        common = {
+            where: f"{noun.name}:{verb}"
+            for where, verb in wanted.items()
+            if verb in noun.verbs
+        }
+        assert common.items() <= found.items()
 
 
 def test_the_description_names_every_route_its_action_and_its_callers():
