@@ -28,7 +28,7 @@ BAD_REQUESTS: list[tuple[str, dict[str, Any], int, list[str]]] = [
     ("a slot no node has", {"slots": {"tpu.device": 1}}, 422, ["tpu.device"]),
     ("a slot that cannot be", {"slots": {"CPU!": 1}}, 422, ["CPU!", "slot name"]),
     ("half a device", {"slots": {"cuda.device": "0.5"}}, 422, ["whole"]),
-    ("too little memory", {"slots": {"mem": "1m"}}, 422, ["mem", "256 MiB"]),
+    ("too little memory", {"slots": {"mem": "1m"}}, 422, ["mem", "320 MiB"]),
     ("all memory shared", {"shmem": "1g"}, 422, ["shmem", "more 'mem'"]),
     ("shmem as a slot", {"slots": {"shmem": "1g"}}, 422, ["field 'shmem'"]),
     ("an empty name", {"name": ""}, 422, ["name", "letters"]),
