@@ -43,7 +43,9 @@ from backendai_hub.operations.nodes import accept_token
 from backendai_hub.operations.platform import Platform, Settings, Vault
 from backendai_hub.reconcilers.attachments import AttachmentsReconciler
 from backendai_hub.reconcilers.base import Reconciler
-from backendai_hub.reconcilers.nodes import DeadlinesReconciler, NodesReconciler
+from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
+from backendai_hub.reconcilers.keys import KeysReconciler
+from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
 
 DRAIN_SECONDS = 0.2
@@ -333,6 +335,7 @@ class HubService(Application):
             SchedulerReconciler(platform, signals),
             NodesReconciler(platform, signals),
             DeadlinesReconciler(platform, signals),
+            KeysReconciler(platform, signals),
         ]
         if self.hub_api_url:
             hub = JupyterHubClient(

@@ -21,17 +21,19 @@ from backendai_hub.core.fields import (
 )
 from backendai_hub.core.sessions import SessionType
 
+_MOST = (1 << 31) - 1
+
 
 class Preemption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether and how waiting sessions may displace running ones."""
 
     enabled: bool = False
-    preemptible_priority: int = 5
+    preemptible_priority: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
     order: Literal["oldest", "newest", "fewest-sessions", "smallest-resources"] = (
         "oldest"
     )
     mode: Literal["terminate", "reschedule"] = "terminate"
-    min_runtime: int = 0
+    min_runtime: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
     victim_scope: Literal["user", "project", "domain", "resource-group"] = "user"
 
 
@@ -43,7 +45,7 @@ class SchedulerOptions(
     allowed_session_types: Annotated[
         tuple[SessionType, ...], msgspec.Meta(min_length=1)
     ] = (SessionType.INTERACTIVE, SessionType.BATCH, SessionType.INFERENCE)
-    pending_timeout: Annotated[int, msgspec.Meta(ge=0)] = 0
+    pending_timeout: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
     config: dict[str, Any] = {}
     agent_selection_strategy: Literal[
         "dispersed", "concentrated", "roundrobin", "legacy"
@@ -57,11 +59,11 @@ class SchedulerOptions(
 class FairShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How past use counts against future turns."""
 
-    half_life_days: Annotated[float, msgspec.Meta(gt=0)] = 7
-    lookback_days: Annotated[int, msgspec.Meta(gt=0)] = 28
-    decay_unit_days: Annotated[int, msgspec.Meta(gt=0)] = 1
-    default_weight: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    resource_weights: dict[str, float] = {}
+    half_life_days: Annotated[float, msgspec.Meta(gt=0, le=_MOST)] = 7
+    lookback_days: Annotated[int, msgspec.Meta(gt=0, le=36_500)] = 28
+    decay_unit_days: Annotated[int, msgspec.Meta(gt=0, le=36_500)] = 1
+    default_weight: Annotated[float, msgspec.Meta(gt=0, le=_MOST)] = 1.0
+    resource_weights: dict[str, Annotated[float, msgspec.Meta(ge=0, le=_MOST)]] = {}
 
 
 class SessionOptions(
@@ -70,7 +72,7 @@ class SessionOptions(
     """What a session gets that does not say; fixed when it is asked for."""
 
     priority: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
-    job_priority: int = 0
+    job_priority: Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)] = 0
     handler_policies: dict[str, Any] = {}
 
 

@@ -6,7 +6,7 @@ down; a policy that somebody still refers to cannot be deleted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -187,14 +187,28 @@ class ProjectPolicy(msgspec.Struct, frozen=True, kw_only=True):
 class SubmissionCaps(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a keypair policy that are judged when a session is asked for.
 
-    Amounts are in smallest units; None is no limit.
+    Amounts are in smallest units; None is no limit. They hold for all a user asks for,
+    or with ``keypair_id`` for what is asked for with that keypair.
     """
 
     policy: str
+    keypair_id: str | None = None
     max_pending_session_count: int | None
     max_pending_session_resource_slots: Mapping[str, int | None]
     max_containers_per_session: int
     max_priority: int | None
+
+    @property
+    def limits_waiting(self) -> bool:
+        """Whether what waits is limited at all."""
+        return self.max_pending_session_count is not None or bool(
+            self.max_pending_session_resource_slots
+        )
+
+
+def choose_priority(caps: Iterable[SubmissionCaps], usual: int) -> int:
+    """Return the priority of a session that asks for none: never above a cap."""
+    return min([usual, *(c.max_priority for c in caps if c.max_priority is not None)])
 
 
 def check_caps(caps: SubmissionCaps, *, priority: int, containers: int) -> None:

@@ -146,19 +146,36 @@ def _with_use(scope: QuotaScope, balances: Mapping[str, Any]) -> QuotaScope:
     )
 
 
-async def load_caps(connection: AsyncConnection, keypair_id: str) -> SubmissionCaps:
-    """Read what the policy of a keypair says about sessions that are asked for."""
-    row = (
-        await connection.execute(
-            select(
-                KeypairPolicyRow.name.label("policy"),
-                KeypairPolicyRow.max_pending_session_count,
-                KeypairPolicyRow.max_pending_session_resource_slots,
-                KeypairPolicyRow.max_containers_per_session,
-                KeypairPolicyRow.max_priority,
-            )
-            .join(KeypairRow, KeypairRow.resource_policy_id == KeypairPolicyRow.id)
-            .where(KeypairRow.id == keypair_id)
+async def load_caps(
+    connection: AsyncConnection, keypair_id: str
+) -> list[SubmissionCaps]:
+    """Read what policies say about sessions that are asked for with a keypair.
+
+    Its owner's default keypair speaks for the owner; another keypair may be limited
+    further, for what is asked for with it.
+    """
+    owner = select(KeypairRow.user_id).where(KeypairRow.id == keypair_id)
+    rows = await connection.execute(
+        select(
+            KeypairRow.id.label("keypair_id"),
+            KeypairRow.is_default,
+            KeypairPolicyRow.name.label("policy"),
+            KeypairPolicyRow.max_pending_session_count,
+            KeypairPolicyRow.max_pending_session_resource_slots,
+            KeypairPolicyRow.max_containers_per_session,
+            KeypairPolicyRow.max_priority,
         )
-    ).one()
-    return SubmissionCaps(**row._mapping)
+        .join(KeypairRow, KeypairRow.resource_policy_id == KeypairPolicyRow.id)
+        .where(
+            (KeypairRow.id == keypair_id)
+            | (KeypairRow.user_id.in_(owner) & KeypairRow.is_default)
+        )
+        .order_by(KeypairRow.is_default.desc())
+    )
+    found = []
+    for row in rows:
+        values = dict(row._mapping)
+        if values.pop("is_default"):
+            values["keypair_id"] = None
+        found.append(SubmissionCaps(**values))
+    return found

@@ -338,14 +338,19 @@ async def ensure_slot_type(
 
 
 async def list_slot_types(
-    connection: AsyncConnection, *, enabled: bool = True
+    connection: AsyncConnection, *, enabled: bool = True, required: bool = False
 ) -> dict[str, str]:
-    """Return the known kinds of resources and how each is counted, in their order."""
+    """Return the known kinds of resources and how each is counted, in their order.
+
+    With ``required``, only those that every session needs some of.
+    """
     query = select(SlotTypeRow.name, SlotTypeRow.slot_type).order_by(
         SlotTypeRow.rank, SlotTypeRow.name
     )
     if enabled:
         query = query.where(SlotTypeRow.enabled)
+    if required:
+        query = query.where(SlotTypeRow.required)
     rows = await connection.execute(query)
     return {str(key): str(name) for key, name in rows}
 

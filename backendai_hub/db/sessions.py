@@ -42,6 +42,7 @@ from backendai_hub.db.tables import (
     ContainerRow,
     DeviceRow,
     DomainRow,
+    ImageRow,
     ProjectRow,
     ResourceGroupRow,
     SecretRow,
@@ -233,15 +234,16 @@ async def count_on_agent(connection: AsyncConnection, agent_id: str) -> int:
 
 
 async def sum_waiting(
-    connection: AsyncConnection, owner_id: str
+    connection: AsyncConnection, owner_id: str, keypair_id: str | None = None
 ) -> tuple[int, dict[str, int]]:
-    """Count a user's waiting sessions, and sum what they ask for."""
-    rows = await connection.execute(
-        select(SessionRow.slots).where(
-            SessionRow.owner_id == owner_id,
-            SessionRow.status == str(SessionStatus.PENDING),
-        )
+    """Count a user's waiting sessions (of one keypair), and sum what they ask for."""
+    query = select(SessionRow.slots).where(
+        SessionRow.owner_id == owner_id,
+        SessionRow.status == str(SessionStatus.PENDING),
     )
+    if keypair_id is not None:
+        query = query.where(SessionRow.keypair_id == keypair_id)
+    rows = await connection.execute(query)
     asked: dict[str, int] = {}
     count = 0
     for (slots,) in rows:
@@ -263,11 +265,36 @@ async def list_records(
     return [_record(r._mapping) for r in await connection.execute(query)]
 
 
+async def find_images(tx: Transaction) -> None:
+    """Give waiting sessions that know their environment by name only its row."""
+    named = (
+        select(ImageRow.id)
+        .where(ImageRow.status == "ALIVE", ImageRow.name == SessionRow.image)
+        .order_by(ImageRow.architecture.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    await tx.execute(
+        update(SessionRow)
+        .where(
+            SessionRow.image_id.is_(None),
+            SessionRow.status == str(SessionStatus.PENDING),
+        )
+        .values(image_id=named)
+    )
+
+
 async def list_overdue(
     connection: AsyncConnection, now: datetime
 ) -> list[SessionRecord]:
-    """List the live sessions whose state has outlived its deadline."""
-    query = select(_TABLE).where(is_live(), SessionRow.deadline_at < now)
+    """List the sessions on their way whose state has outlived its deadline.
+
+    What runs or waits in the queue has other rules (:mod:`.deadlines`).
+    """
+    bounded = [str(s) for s, seconds in DEADLINES.items() if seconds is not None]
+    query = select(_TABLE).where(
+        SessionRow.status.in_(bounded), SessionRow.deadline_at < now
+    )
     return [_record(r._mapping) for r in await connection.execute(query)]
 
 

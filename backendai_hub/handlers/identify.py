@@ -145,6 +145,7 @@ async def _identify_keypair(platform: Platform, sent: str) -> Identity | None:
     login = await find_login(platform, access_key, secret)
     if login is None:
         raise UnauthenticatedError("wrong access key or secret, or not active")
+    platform.key_uses.note(login.id, platform.database.clock())
     actor = await _actor(platform, login.user)
     scopes = USER_SCOPES | ADMIN_SCOPES if login.is_admin else USER_SCOPES
     return Identity(

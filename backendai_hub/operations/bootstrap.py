@@ -12,7 +12,7 @@ from backendai_hub.core.images import LOCAL_REGISTRY, Image
 from backendai_hub.core.nouns import Noun, noun_of
 from backendai_hub.core.slots import parse_amount, parse_slots
 from backendai_hub.core.tenancy import DEFAULT_DOMAIN, DEFAULT_PROJECT
-from backendai_hub.db import groups, images, nouns, tenancy
+from backendai_hub.db import groups, images, nouns, sessions, tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import PresetRow
 from backendai_hub.operations.platform import Platform
@@ -45,6 +45,7 @@ async def offer_images(platform: Platform, offered: Sequence[Image]) -> None:
         parse_amount("shmem", image.shmem)
     async with platform.database.transaction() as tx:
         await images.put_local_images(tx, offered, platform.new_id)
+        await sessions.find_images(tx)
         await ensure_defaults(platform, tx)
 
 

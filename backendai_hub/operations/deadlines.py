@@ -1,13 +1,24 @@
-"""No state lasts for ever: what waits past its deadline ends with a reason."""
+"""No state lasts for ever: what stays past its deadline ends with a reason."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from backendai_hub.core.agents import AgentStatus
+from backendai_hub.core.durations import describe_duration
+from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.sessions import TERMINAL, WAITING_WORDS, SessionStatus
-from backendai_hub.db import agents, sessions
-from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.db import agents, deadlines, sessions
+from backendai_hub.db.deadlines import Allowance
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.sessions import SessionRecord, format_time
 from backendai_hub.operations.lifecycle import explain, move
 from backendai_hub.operations.platform import Platform
+
+STOPPING: Final = WAITING_WORDS[SessionStatus.TERMINATING]
 
 
 async def end_overdue(platform: Platform) -> int:
@@ -39,3 +50,96 @@ async def end_overdue(platform: Platform) -> int:
 def _reason(record: SessionRecord, node: str) -> str:
     words = WAITING_WORDS.get(record.status, str(record.status))
     return f"{node} did not get past this in time: {words}"
+
+
+# --- what policies and resource groups allow ---------------------------------------
+
+
+class _Rule(NamedTuple):
+    """A time that somebody allows: for which state, and what follows it."""
+
+    status: SessionStatus
+    following: SessionStatus
+    load: Callable[[AsyncConnection, str | None], Awaitable[list[Allowance]]]
+    words: Callable[[Allowance], str]
+    limited: str
+    unlimited: str
+
+
+def _outlived(allowance: Allowance) -> str:
+    return (
+        f"reached the longest lifetime of {describe_duration(allowance.seconds)} that"
+        f" the keypair policy {allowance.giver} allows; {STOPPING}"
+    )
+
+
+def _waited(allowance: Allowance) -> str:
+    return (
+        f"waited longer than {describe_duration(allowance.seconds)}, the pending"
+        f" timeout of the resource group {allowance.giver}"
+    )
+
+
+_RULES: Final = (
+    _Rule(
+        SessionStatus.RUNNING,
+        SessionStatus.TERMINATING,
+        deadlines.list_lifetimes,
+        _outlived,
+        "ends by itself at",
+        "does not end by itself any more",
+    ),
+    _Rule(
+        SessionStatus.PENDING,
+        SessionStatus.CANCELLED,
+        deadlines.list_pending_times,
+        _waited,
+        "waits at the longest until",
+        "may wait as long as it takes",
+    ),
+)
+
+
+async def end_expired(platform: Platform) -> int:
+    """End what has had the time it is allowed, and show the others when theirs ends.
+
+    Policies and groups are asked anew each time, so that a change of them counts at
+    once, for what runs already as well. Returns how many sessions have been ended.
+    """
+    ended = 0
+    for rule in _RULES:
+        async with platform.database.read() as connection:
+            allowances = await rule.load(connection, None)
+        now = platform.database.clock()
+        for allowance in allowances:
+            over = allowance.due is not None and allowance.due <= now
+            if not over and allowance.due == allowance.deadline_at:
+                continue
+            async with platform.database.transaction() as tx:
+                ended += await _judge(tx, rule, allowance.session_id)
+    return ended
+
+
+async def _judge(tx: Transaction, rule: _Rule, session_id: str) -> bool:
+    """Decide on one session, with what is true in this transaction."""
+    record = await sessions.get_record(tx.connection, session_id, lock=True)
+    if record.status is not rule.status:
+        return False
+    allowed = await rule.load(tx.connection, session_id)
+    due = allowed[0].due if allowed else None
+    if due is not None and due <= tx.now:
+        await move(tx, record, rule.following, rule.words(allowed[0]))
+        return True
+    if due != record.deadline_at:
+        await sessions.change_session(tx, record, deadline_at=due)
+        tx.record(
+            Event(
+                kind=EventKind.SESSION_PROGRESS,
+                text=f"{rule.limited} {format_time(due)}" if due else rule.unlimited,
+                session_id=record.id,
+                owner_id=record.owner_id,
+                agent_id=record.agent_id,
+                status=record.status,
+            )
+        )
+    return False

@@ -1,4 +1,4 @@
-"""Logging in with a keypair."""
+"""Logging in with a keypair, and noting that it was used."""
 
 from __future__ import annotations
 
@@ -24,3 +24,20 @@ async def find_login(
     if found is None or stored is None or not same or not found.is_active:
         return None
     return found
+
+
+async def write_uses(platform: Platform) -> int:
+    """Write down how often keypairs have been used since the last time, and when.
+
+    What cannot be written now is kept for the next time. Returns how many keypairs.
+    """
+    uses = platform.key_uses.take()
+    if not uses:
+        return 0
+    try:
+        async with platform.database.transaction() as tx:
+            await keypairs.note_uses(tx, uses)
+    except BaseException:
+        platform.key_uses.put_back(uses)
+        raise
+    return len(uses)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.errors import ConflictError
+from backendai_hub.core.images import Image
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db import agents, sessions
+from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.groups import load_holds
@@ -40,10 +43,15 @@ async def load_snapshot(platform: Platform) -> Snapshot:
         holds = await load_holds(connection, records)
     queue = tuple(
         pending(r, images[r.image_id], hold=holds.get(r.id, ""))
-        for r in records
         if r.image_id in images
+        else pending(r, Image(name=r.image, references={}), hold=_forgotten(r))
+        for r in records
     )
     return Snapshot(nodes=nodes, queue=queue, scopes=scopes)
+
+
+def _forgotten(record: SessionRecord) -> str:
+    return f"the environment {record.image} is not there any more; ask for another"
 
 
 async def apply_plan(platform: Platform, plan: Plan) -> int:
@@ -72,6 +80,7 @@ async def _place(platform: Platform, tx: Transaction, placement: Placement) -> N
     await take(tx, _entries(record, placement), limits)
     generation = await agents.bump_generation(tx, placement.node)
     node = await agents.get_agent(tx.connection, placement.node)
+    _check_node(node, record)
     container = ContainerRecord(
         id=platform.new_id(),
         session_id=record.id,
@@ -106,6 +115,16 @@ async def _place(platform: Platform, tx: Transaction, placement: Placement) -> N
     )
 
 
+def _check_node(node: AgentRecord, record: SessionRecord) -> None:
+    """See that the node is still what the plan took it for; its row is locked."""
+    if (
+        node.resource_group_id != record.resource_group_id
+        or node.status is not AgentStatus.ALIVE
+        or not node.schedulable
+    ):
+        raise ConflictError(f"node {node.name} takes no such session any more")
+
+
 def _entries(record: SessionRecord, placement: Placement) -> Sequence[Entry]:
     entries = [
         Entry(ScopeKind.DEVICE, s.device, s.slot, s.amount) for s in placement.shares
@@ -128,7 +147,8 @@ async def _explain(platform: Platform, waiting: Mapping[str, str]) -> None:
     if not news:
         return
     async with platform.database.transaction() as tx:
-        for record in news:
+        # In the order of ids, as everybody who locks several sessions does.
+        for record in sorted(news, key=lambda r: r.id):
             # One that has just moved on needs no reason any more.
             with suppress(ConflictError):
                 await explain(tx, record, waiting[record.id])

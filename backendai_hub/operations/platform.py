@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -50,6 +51,28 @@ class Vault:
             ) from error
 
 
+class KeyUses:
+    """How often keypairs have been used since that was last written down."""
+
+    def __init__(self) -> None:
+        self._uses: dict[str, tuple[int, datetime]] = {}
+
+    def note(self, keypair_id: str, moment: datetime, count: int = 1) -> None:
+        """Note that a keypair has been used."""
+        known, last = self._uses.get(keypair_id, (0, moment))
+        self._uses[keypair_id] = (known + count, max(last, moment))
+
+    def take(self) -> dict[str, tuple[int, datetime]]:
+        """Return what has been noted, and begin anew."""
+        taken, self._uses = self._uses, {}
+        return taken
+
+    def put_back(self, uses: Mapping[str, tuple[int, datetime]]) -> None:
+        """Note again what could not be written down."""
+        for keypair_id, (count, last) in uses.items():
+            self.note(keypair_id, last, count)
+
+
 @dataclass(frozen=True)
 class Settings:
     """The parts of the configuration that operations follow."""
@@ -79,3 +102,4 @@ class Platform:
     new_id: Callable[[], str] = new_id
     actors: dict[str, Any] = field(default_factory=dict)
     """What is known of people who asked lately; emptied whenever tenancy changes."""
+    key_uses: KeyUses = field(default_factory=KeyUses)

@@ -165,7 +165,8 @@ async def _note_devices(
             await nouns.ensure_slot_type(
                 tx, platform.new_id(), slot, slot_type=str(slot_type(slot)), rank=1000
             )
-        for device in devices:
+        # Ledger rows are locked in the order in which placing takes them.
+        for device in sorted(devices, key=lambda d: _row_id(known, d)):
             record, have = known.pop(device.id, (None, {}))
             if record is None:
                 record = _new_device(platform.new_id(), agent_id, device)
@@ -193,6 +194,11 @@ async def _known_devices(connection: AsyncConnection, agent_id: str) -> _Known:
         connection, [ScopeKind.DEVICE], [r.id for r in records]
     )
     return {r.name: (r, balances.get((ScopeKind.DEVICE, r.id), {})) for r in records}
+
+
+def _row_id(known: _Known, device: Device) -> str:
+    record, _ = known.get(device.id, (None, {}))
+    return "" if record is None else record.id
 
 
 def _described(known: _Known) -> dict[str, tuple[dict[str, int], bool]]:

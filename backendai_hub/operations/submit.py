@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 import msgspec
@@ -25,7 +25,12 @@ from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.fields import check_not_both
 from backendai_hub.core.images import Image
 from backendai_hub.core.names import fold, suggest
-from backendai_hub.core.policies import SubmissionCaps, check_caps, check_pending
+from backendai_hub.core.policies import (
+    SubmissionCaps,
+    check_caps,
+    check_pending,
+    choose_priority,
+)
 from backendai_hub.core.quotas import find_shortfalls
 from backendai_hub.core.sessions import (
     WAITING_WORDS,
@@ -101,12 +106,18 @@ async def submit_session(
             project_id=project_id,
             keypair_id=keypair_id,
             resource_group_id=group.id,
-            priority=_priority(request, group),
+            priority=_priority(request, group, caps),
         )
         _check_known(record.request, slot_types)
+        _check_required(
+            record.request, await list_slot_types(connection, required=True)
+        )
         known = await _find_known(connection, record, request)
         if known is None:
-            check_caps(caps, priority=record.priority, containers=request.cluster_size)
+            for cap in caps:
+                check_caps(
+                    cap, priority=record.priority, containers=request.cluster_size
+                )
             _check_containers(request)
             files, bootstrap = await dotfiles.gather(
                 connection, record, request.bootstrap_script
@@ -118,11 +129,17 @@ async def submit_session(
     try:
         born = Born(request.environ, request.argv, files, bootstrap)
         sealed = platform.vault.seal(born)
-        await _store(platform, user, record, caps, sealed)
+        await _store(platform, user, record, sealed)
     except IntegrityError:
         # Somebody was faster with the same key, server or name.
         async with platform.database.read() as connection:
             known = await _find_known(connection, record, request)
+            same_name = await sessions.find_live(connection, user.id, name=record.name)
+        if known is None and same_name is None:
+            raise ConflictError(
+                "your user, project, keypair, resource group or environment has just"
+                " been removed; look what there is and ask again"
+            ) from None
         if known is None:
             raise ConflictError(
                 f"you already have a session named {record.name!r}; stop it first or"
@@ -196,11 +213,12 @@ async def _choose_group(
     if request.resource_group is not None:
         wanted = fold(request.resource_group)
         named = [g for g in opened if wanted in {fold(g.name), g.id}]
-        if not named:
-            names = ", ".join(g.name for g in opened) or "none"
+        if not named or not named[0].is_active:
+            names = ", ".join(g.name for g in opened if g.is_active) or "none"
+            state = "not active" if named else "not open to you"
             raise InvalidRequestError(
-                f"resource_group: {request.resource_group[:64]!r} is not open to you;"
-                f" open: {names}"
+                f"resource_group: {request.resource_group[:64]!r} is {state}; open:"
+                f" {names}"
             )
         opened = named
     active = [g for g in opened if g.is_active]
@@ -252,9 +270,11 @@ async def _choose_image(
     return next((i for i in found if i.architecture in there), found[0])
 
 
-def _priority(request: SessionRequest, group: GroupRecord) -> int:
+def _priority(
+    request: SessionRequest, group: GroupRecord, caps: Sequence[SubmissionCaps]
+) -> int:
     if request.priority is None:
-        return group.session_options.priority
+        return choose_priority(caps, group.session_options.priority)
     return request.priority
 
 
@@ -270,6 +290,14 @@ def _check_known(request: ResourceSlots, known: Mapping[str, str]) -> None:
             raise InvalidRequestError(
                 f"{slot}: can be had once; ask for 1, not"
                 f" {describe_amount(slot, amount)}"
+            )
+
+
+def _check_required(request: ResourceSlots, required: Iterable[str]) -> None:
+    for slot in required:
+        if not request[slot]:
+            raise InvalidRequestError(
+                f"{slot}: every session needs some of it; ask for more than 0"
             )
 
 
@@ -488,15 +516,19 @@ async def _store(
     platform: Platform,
     user: Actor,
     record: SessionRecord,
-    caps: SubmissionCaps,
     sealed: bytes,
 ) -> None:
     async with platform.database.transaction() as tx:
         # Locked, so that many requests at once are counted one after the other.
         await tenancy.lock_user(tx, user.id)
         await _check_count(tx.connection, platform, user)
-        waiting, asked = await sessions.sum_waiting(tx.connection, user.id)
-        check_pending(caps, waiting=waiting, asked=asked, request=record.request)
+        for cap in await load_caps(tx.connection, record.keypair_id or ""):
+            if not cap.limits_waiting:
+                continue
+            waiting, asked = await sessions.sum_waiting(
+                tx.connection, user.id, cap.keypair_id
+            )
+            check_pending(cap, waiting=waiting, asked=asked, request=record.request)
         await sessions.insert_session(tx, record)
         if record.image_id is not None:
             await images.note_use(tx, record.image_id)

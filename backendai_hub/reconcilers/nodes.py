@@ -1,4 +1,4 @@
-"""Notices silent nodes, and sessions that have waited past their deadline."""
+"""Notices silent nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from datetime import datetime, timedelta
 
 from backendai_hub.db.signals import Signals
-from backendai_hub.operations.deadlines import end_overdue
 from backendai_hub.operations.nodes import judge_agents
 from backendai_hub.operations.platform import Platform
 from backendai_hub.reconcilers.base import Reconciler
@@ -38,14 +37,3 @@ class NodesReconciler(Reconciler):
             self._listening_since = now
         self._last_pass = now
         return await judge_agents(self.platform, self._listening_since)
-
-
-class DeadlinesReconciler(Reconciler):
-    """Ends what has waited too long, with a reason."""
-
-    name = "deadlines"
-    resync_seconds = 2.0
-
-    async def reconcile(self) -> int:
-        """Run one pass."""
-        return await end_overdue(self.platform)

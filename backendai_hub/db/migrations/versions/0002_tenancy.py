@@ -6,6 +6,7 @@ become those of domains, projects and policies, and all nodes and tenants share 
 resource group "default".
 """
 
+import unicodedata
 import uuid
 from collections import Counter
 from datetime import UTC, datetime
@@ -678,6 +679,11 @@ def insert(name: str, /, **values: object) -> str:
     return key
 
 
+def fold(name: str) -> str:
+    once = unicodedata.normalize("NFKC", name).strip().casefold()
+    return unicodedata.normalize("NFKC", once)
+
+
 def kept(name: str) -> dict[str, object]:
     now = datetime.now(UTC)
     return {
@@ -765,7 +771,7 @@ def fill_domains(group: str) -> None:
             sa.update(domains)
             .where(domains.c.id == key)
             .values(
-                name_key=name,
+                name_key=fold(name),
                 modified_at=datetime.now(UTC),
                 revision=1,
                 description="",
@@ -805,7 +811,7 @@ def fill_projects(policy: str) -> None:
             sa.update(projects)
             .where(projects.c.id == key)
             .values(
-                name_key=name,
+                name_key=fold(name),
                 modified_at=datetime.now(UTC),
                 revision=1,
                 description="",
@@ -838,12 +844,18 @@ def fill_users(policy: str) -> None:
         "integration_id",
         "groups_digest",
     )
-    for key, name in run("SELECT id, name FROM users").all():
+    taken: set[str] = set()
+    people = run("SELECT id, name FROM users ORDER BY created_at, id").all()
+    for key, name in people:
+        # Of spellings that are now the same name, the first that came has it.
+        folded = fold(name)
+        name_key = key if folded in taken else folded
+        taken.add(folded)
         op.get_bind().execute(
             sa.update(users)
             .where(users.c.id == key)
             .values(
-                name_key=name,
+                name_key=name_key,
                 modified_at=datetime.now(UTC),
                 revision=1,
                 email="",
@@ -871,7 +883,7 @@ def fill_keypairs() -> None:
     people = [key for (key,) in run("SELECT id FROM users ORDER BY created_at").all()]
     kinds = Counter(tuple(sorted(quotas.get(p, {}).items())) for p in people)
     policies: dict[tuple[tuple[str, int], ...], str] = {}
-    for number, (limits, _) in enumerate(kinds.most_common() or [((), 0)]):
+    for number, (limits, _) in enumerate(kinds.most_common()):
         policies[limits] = insert(
             "keypair_policies",
             **kept("default" if number == 0 else f"default-{number + 1}"),
@@ -938,7 +950,10 @@ def replace_kind_check(rule: str) -> None:
 
 def downgrade() -> None:
     back_to_quotas()
-    run("DELETE FROM ledger WHERE kind = 'keypair' OR slot LIKE '%sessions'")
+    run(
+        "DELETE FROM ledger WHERE kind = 'keypair' OR (kind <> 'device'"
+        " AND slot IN ('sessions', 'sftp-sessions'))"
+    )
     replace_kind_check(OLD_KINDS)
     with op.batch_alter_table("sessions") as batch:
         for column, other in (
