@@ -14,14 +14,16 @@ from typing import Any
 
 import msgspec
 from tornado import httpserver, netutil, web
-from traitlets import Dict, Float, Integer, List, Set, Unicode, default
+from traitlets import Bool, Dict, Float, Integer, List, Set, Unicode, default
 from traitlets.config import Application, Config, catch_config_error
 
 from backendai_hub import __version__
 from backendai_hub.client.jupyterhub import JupyterHubClient
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
 from backendai_hub.core.configuration import ConfigurationError, check_keys
+from backendai_hub.core.directory import read_rules
 from backendai_hub.core.images import Image
+from backendai_hub.core.names import fold
 from backendai_hub.core.slots import parse_slots
 from backendai_hub.db.engine import Database
 from backendai_hub.db.leader import AnotherServiceError, Leadership
@@ -36,9 +38,10 @@ from backendai_hub.handlers.console import (
 )
 from backendai_hub.handlers.login import HubOAuth, build_login
 from backendai_hub.handlers.routes import AGENTS, API, PAGES, patterns
-from backendai_hub.operations.accounts import ensure_account, normalise
+from backendai_hub.operations.account_changes import ensure_account
 from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.bootstrap import offer_images
+from backendai_hub.operations.directory import settle_roles
 from backendai_hub.operations.nodes import accept_token
 from backendai_hub.operations.platform import Platform, Settings, Vault
 from backendai_hub.reconcilers.attachments import AttachmentsReconciler
@@ -122,6 +125,35 @@ class HubService(Application):
         Unicode(), help="Users who may see and end everything, by JupyterHub's name."
     ).tag(config=True)
     images = List(
+    hub_admins_are_superadmins = Bool(
+        default_value=False,
+        help="""Whether who administers JupyterHub is a superadmin here, too, for as
+        long as they do.""",
+    ).tag(config=True)
+    join_domain = Unicode(
+        help="""The domain that people join who come for the first time. Empty: the one
+        that is the default."""
+    ).tag(config=True)
+    join_project = Unicode(
+        "default",
+        help="""The project that people join who are new in a domain, if it has one of
+        that name. Empty: none.""",
+    ).tag(config=True)
+    group_rules = List(
+        Dict(),
+        help="""What JupyterHub's groups give, in order. Each rule has a 'group', a
+        regular expression that has to match a group's whole name, and any of 'domain',
+        'project' and 'role' (user, domain-admin, monitor, superadmin); '{name}' in
+        the first two stands for that part of the expression. For example
+        {"group": "team-(?P<team>.+)", "project": "{team}"}. Of several domains or
+        roles the first counts; projects add up.""",
+    ).tag(config=True)
+    max_password_days = Integer(
+        0,
+        min=0,
+        help="""After so many days a password of the platform's own accounts has to be
+        changed at the next login; 0 is never.""",
+    ).tag(config=True)
         Dict(),
         _DEFAULT_IMAGES,
         help="""The environments on offer, in order: name, title, references per
@@ -230,7 +262,7 @@ class HubService(Application):
         superadmins = set(self.superadmins)
         first = self._read_first_admin()
         if first is not None:
-            superadmins.add(normalise(first["name"]))
+            superadmins.add(fold(first["name"]))
         return Settings(
             hub_base=self.hub_base,
             default_cpu=floor["cpu"],
@@ -316,6 +348,7 @@ class HubService(Application):
         if self.db_url.startswith("sqlite"):
             (self._folder / "db").mkdir(parents=True, exist_ok=True, mode=0o700)
         await asyncio.to_thread(upgrade, self.db_url)
+        await settle_roles(platform)
         platform = self._build_platform(signals)
         leadership = Leadership(platform.database)
         await leadership.take()

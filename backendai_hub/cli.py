@@ -25,7 +25,7 @@ from backendai_hub.launcher.platform_api import count_containers
 from backendai_hub.launcher.settings import RUNTIMES, make_launcher
 from backendai_hub.launcher.state import load_state
 from backendai_hub.launcher.up import UpRequest, supervise
-from backendai_hub.operations.accounts import NewAccount
+from backendai_hub.operations.account_changes import NewAccount
 
 STOP_SECONDS = 30.0
 

@@ -6,22 +6,26 @@ whose password must be changed is let in only together with a new one.
 
 from __future__ import annotations
 
-import unicodedata
+import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 from jupyterhub.auth import Authenticator
+from jupyterhub.handlers.base import BaseHandler
+from jupyterhub.user import User
 from tornado import web
 from traitlets import Bool, default
 
 from backendai_hub.client.accounts import VerifiedAccount
 from backendai_hub.core.errors import (
+    ForbiddenError,
     HubError,
     InvalidRequestError,
     TooManyRequestsError,
     UnauthenticatedError,
 )
+from backendai_hub.core.names import fold
 from backendai_spawner.clients import shared_client
 from backendai_spawner.connection import ConnectionSettings
 
@@ -54,13 +58,28 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         # Who has an account may use it, unless the site names who may.
         return not self.allowed_users
 
+    @default("auth_refresh_age")
+    def _default_auth_refresh_age(self) -> int:
+        # With the time others keep the Hub's word: disabled people are out in a minute.
+        return 30
+
+    @default("auth_refresh_strict")
+    def _default_auth_refresh_strict(self) -> bool:
+        # Tokens of people who may not come in any more are refused, too.
+        return True
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._passwords: dict[str, str | None] = {}
+        """When each user's password was set, as far as this process has seen."""
+
     def normalize_username(self, username: str) -> str:
         """Return the one spelling of a name: NFKC, without case."""
-        folded = _fold(username)
+        folded = fold(username)
         return str(self.username_map.get(folded, folded))
 
     async def authenticate(
-        self, _handler: web.RequestHandler, data: Mapping[str, str]
+        self, handler: BaseHandler | None, data: Mapping[str, str]
     ) -> dict[str, Any] | None:
         """Return who *data* is from, or None for a wrong name or password alike."""
         name = data.get("username", "")
@@ -73,7 +92,10 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         new_password = _new_password(data)
         try:
             account = await shared_client(self).accounts.verify(
-                _fold(name), password, new_password=new_password
+                fold(name),
+                password,
+                new_password=new_password,
+                address=str(handler.request.remote_ip or "") if handler else "",
             )
         except UnauthenticatedError:
             return None
@@ -85,7 +107,59 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
                 "Choose a new password before you go on.",
                 must_change=True,
             )
+        user = handler.find_user(account.name) if handler else None
+        self._see_password(account.name, account.changed_at, user, handler)
         return self._user_model(account)
+
+    async def refresh_user(
+        self, user: User, handler: BaseHandler | None = None
+    ) -> bool:
+        """Tell whether *user* may still come in.
+
+        While the service does not answer, who is in stays in: an outage logs nobody
+        out, and without the service nothing of it can be used either.
+        """
+        try:
+            found = await shared_client(self).accounts.check(
+                user.name,
+                needs_account=True,
+                groups=[group.name for group in user.groups],
+                admin=bool(user.admin),
+            )
+        except HubError as error:
+            self.log.warning("%s cannot be checked: %s", user.name, error.message)
+            return True
+        if not found.may_enter:
+            self.log.warning("%s is logged out: %s", user.name, found.reason)
+            return False
+        ended = self._see_password(user.name, found.changed_at, user, handler)
+        # A one-time password is changed on the login page, where tokens do not come.
+        by_token = handler is None or bool(handler._token_authenticated)  # noqa: SLF001
+        return by_token or not (ended or found.must_change)
+
+    def _see_password(
+        self,
+        name: str,
+        changed_at: str | None,
+        user: User | None,
+        handler: BaseHandler | None,
+    ) -> bool:
+        """End the logins from before a change of the password; tell whether it is one.
+
+        The Hub's cookies, and what browsers got through them, end. Tokens that people
+        have made for their programs, and those of their servers, stay.
+        """
+        known = self._passwords.setdefault(name, changed_at)
+        self._passwords[name] = changed_at
+        if known == changed_at or user is None or handler is None:
+            return False
+        self.log.info("%s has another password: earlier logins end", name)
+        user.cookie_id = secrets.token_hex(16)
+        for token in list(user.api_tokens):
+            if token.session_id:
+                handler.db.delete(token)
+        handler.db.commit()
+        return True
 
     def _user_model(self, account: VerifiedAccount) -> dict[str, Any]:
         admin = account.admin if self.trust_service_admin else None
@@ -104,16 +178,13 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
             return LoginProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY, error.message, must_change=True
             )
+        if isinstance(error, ForbiddenError) and "reason" in error.fields:
+            return LoginProblemError(HTTPStatus.FORBIDDEN, error.message)
         self.log.error("Accounts cannot be checked: %s", error.message)
         return LoginProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "Signing in is not possible at the moment. Try again in a little while.",
         )
-
-
-def _fold(name: str) -> str:
-    folded = unicodedata.normalize("NFKC", name).strip().casefold()
-    return unicodedata.normalize("NFKC", folded)
 
 
 def _new_password(data: Mapping[str, str]) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+import msgspec
+from sqlalchemy import delete, insert, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.names import fold
@@ -210,3 +211,92 @@ async def list_registries(connection: AsyncConnection, domain_id: str) -> list[s
     )
     own = {fold(name) for name in allowed or ()}
     return [name for name, key, everybody in rows if everybody or key in own]
+
+
+class Granted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration has given to a user so far."""
+
+    role: Role
+    granted_role: str
+    digest: str
+    revision: int
+    projects: dict[str, str]
+    """The source of each of their memberships, by the project's id."""
+
+
+async def read_granted(connection: AsyncConnection, user_id: str) -> Granted:
+    """Read what a user has, and of that what the configuration has given."""
+    user = (
+        await connection.execute(
+            select(
+                UserRow.role,
+                UserRow.granted_role,
+                UserRow.groups_digest,
+                UserRow.revision,
+            ).where(UserRow.id == user_id)
+        )
+    ).one()
+    memberships = await connection.execute(
+        select(MembershipRow.project_id, MembershipRow.source).where(
+            MembershipRow.user_id == user_id
+        )
+    )
+    return Granted(
+        role=Role(user.role),
+        granted_role=user.granted_role,
+        digest=user.groups_digest,
+        revision=user.revision,
+        projects={str(project): str(source) for project, source in memberships},
+    )
+
+
+async def find_domain(connection: AsyncConnection, name: str) -> str | None:
+    """Find a domain by its name; return its id."""
+    found = await connection.scalar(
+        select(DomainRow.id).where(DomainRow.name_key == fold(name))
+    )
+    return None if found is None else str(found)
+
+
+async def look_again(tx: Transaction, rules_mark: str) -> None:
+    """Have the rules about groups applied anew to everybody: there is a new name.
+
+    *rules_mark* is what digests begin with that were made under these rules.
+    """
+    await tx.execute(
+        update(UserRow)
+        .where(UserRow.groups_digest.startswith(rules_mark, autoescape=True))
+        .values(groups_digest=rules_mark)
+    )
+
+
+async def grant_roles(
+    tx: Transaction, names: Collection[str], role: Role, rules_mark: str
+) -> list[str]:
+    """Give *role* to the users *names*, and take back what the rules of before gave.
+
+    Returns the names of the users who are something else now.
+    """
+    keys = [fold(name) for name in names]
+    old_rules = ~UserRow.groups_digest.startswith(rules_mark, autoescape=True)
+    if not rules_mark:
+        old_rules = true()
+    bumped = {"revision": UserRow.revision + 1, "modified_at": tx.now}
+    taken = await tx.execute(
+        update(UserRow)
+        .where(
+            UserRow.granted_role != "",
+            UserRow.granted_role == UserRow.role,
+            UserRow.name_key.not_in(keys),
+            old_rules,
+        )
+        .values(role=str(Role.USER), granted_role="", groups_digest="", **bumped)
+        .returning(UserRow.name)
+    )
+    given = await tx.execute(
+        update(UserRow)
+        .where(UserRow.name_key.in_(keys), UserRow.role != str(role))
+        .values(role=str(role), granted_role=str(role), **bumped)
+        .returning(UserRow.name)
+    )
+    return [str(name) for result in (taken, given) for (name,) in result]

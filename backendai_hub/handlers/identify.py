@@ -26,6 +26,7 @@ from backendai_hub.core.errors import (
     UnauthenticatedError,
 )
 from backendai_hub.core.tenancy import Actor, Role
+from backendai_hub.operations.directory import follow_groups
 from backendai_hub.operations.keypairs import find_login
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import (
@@ -92,6 +93,12 @@ async def identify(handler: Asked) -> Identity:
             " custom:backendai:user; make one that does"
         )
     actor = await _actor(handler.platform, model["name"])
+    actor = await follow_groups(
+        handler.platform,
+        actor,
+        model.get("groups") or (),
+        admin=bool(model.get("admin")),
+    )
     return await _finish(
         handler,
         Identity(
@@ -118,8 +125,9 @@ async def _identify_spawner(handler: Asked) -> Identity:
     name = handler.request.headers.get(ACT_FOR)
     if name is None:
         return Identity(principal=Principal(caller=Caller.SPAWNER, name="spawner"))
+    # Who may not come in any more starts nothing, which is checked where things start;
+    # but what they run goes on, and JupyterHub has to be able to look at it and end it.
     actor = await _actor(handler.platform, _read_name(name))
-    check_may_enter(actor)
     made = make_principal(actor, scopes=frozenset(), credential="spawner")
     return Identity(
         principal=msgspec.structs.replace(made, caller=Caller.SPAWNER),

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from backendai_hub.handlers.accounts import AccountsHandler, VerifyHandler
+from backendai_hub.handlers.accounts import (
+    AccountSeriesHandler,
+    AccountsHandler,
+    AccountTableHandler,
+    CheckHandler,
+    PasswordHandler,
+    RequireChangeHandler,
+    ResetHandler,
+    UnlockHandler,
+    VerifyHandler,
+)
 from backendai_hub.handlers.agents import (
     AssignmentsHandler,
     EnrollHandler,
@@ -14,6 +24,14 @@ from backendai_hub.handlers.agents import (
     RoutesHandler,
 )
 from backendai_hub.handlers.base import APIHandler
+from backendai_hub.handlers.images import (
+    AliasesHandler,
+    ForgetImageHandler,
+    InstallImageHandler,
+    InstallsHandler,
+    RescanHandler,
+    UntagImageHandler,
+)
 from backendai_hub.handlers.logins import (
     ActivateHandler,
     LoginsHandler,
@@ -56,6 +74,12 @@ API: tuple[type[APIHandler], ...] = (
     PresetCheckHandler,
     UsageHandler,
     AgentHandler,
+    RescanHandler,
+    AliasesHandler,
+    ForgetImageHandler,
+    UntagImageHandler,
+    InstallImageHandler,
+    InstallsHandler,
     *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,
@@ -69,7 +93,14 @@ API: tuple[type[APIHandler], ...] = (
     SpawnedByKeyHandler,
     AgentsHandler,
     AccountsHandler,
+    AccountSeriesHandler,
+    AccountTableHandler,
     VerifyHandler,
+    CheckHandler,
+    PasswordHandler,
+    ResetHandler,
+    RequireChangeHandler,
+    UnlockHandler,
     LoginsHandler,
     LoginTokenHandler,
     RoutesHandler,

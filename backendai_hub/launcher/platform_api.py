@@ -16,7 +16,7 @@ from backendai_hub.core.errors import UnavailableError
 from backendai_hub.core.sessions import Session
 from backendai_hub.launcher.commands import Layout
 from backendai_hub.launcher.local_http import Answer, ask
-from backendai_hub.operations.accounts import NewAccount
+from backendai_hub.operations.account_changes import NewAccount
 
 _PAGE = 100
 

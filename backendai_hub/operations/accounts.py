@@ -1,50 +1,53 @@
-"""Password accounts of the shipped authenticator: argon2, lock, forced change."""
+"""Logging in with a password account, and whether somebody may still come in."""
 
 from __future__ import annotations
 
-import asyncio
-import re
-import secrets
-import unicodedata
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 
+from backendai_hub.core.access import Action, Principal
+from backendai_hub.core.accounts import MOST_PASSWORD, check_password
+from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import (
-    ConflictError,
-    InvalidRequestError,
+    ForbiddenError,
+    HubError,
+    NotFoundError,
     TooManyRequestsError,
     UnauthenticatedError,
 )
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.names import fold
+from backendai_hub.core.tenancy import Actor, Role
 from backendai_hub.db import history
+from backendai_hub.db.engine import Transaction
 from backendai_hub.db.history import Account
+from backendai_hub.db.sessions import format_time
+from backendai_hub.operations.directory import follow_groups
+from backendai_hub.operations.passwords import hash_password, matches
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.users import check_may_enter, ensure_user
 
-FAILURES_BEFORE_LOCK: Final = 10
+FAILURES_BEFORE_LOCK: Final = 100
+"""In a row, from wherever; from one address fewer are let through at all."""
 LOCK_MINUTES: Final = 15
-LEAST_PASSWORD: Final = 8
-_MOST_PASSWORD: Final = 1024
 
-_NAME: Final = re.compile(r"[\w][\w.@-]{0,63}")
-
-_hasher = PasswordHasher()
-# Checked when there is no such account, so that both answers take as long.
-_NOBODY: Final = _hasher.hash("nobody has this password")
 _WRONG: Final = "wrong user name or password"
 
 
 class VerifyRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """A log-in, with a new password if one is to be set."""
+    """A log-in, with a new password if one is to be set.
+
+    ``address`` is where it comes from: who guesses is slowed down by it.
+    """
 
     name: str
     password: str
     new_password: str | None = None
+    address: str = ""
 
 
 class VerifiedAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,57 +56,115 @@ class VerifiedAccount(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     admin: bool
     must_change: bool
+    changed_at: str | None = None
+    """When the password was last set: logins from before it are over."""
 
 
-def normalise(name: str) -> str:
-    """Fold a user name so that look-alike spellings are one account."""
-    return unicodedata.normalize("NFKC", name).strip().casefold()
+class CheckRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """Who is in JupyterHub, and as what.
+
+    With ``groups``, what they give is brought up to date. With ``needs_account``,
+    nobody comes in who has no password account.
+    """
+
+    name: str
+    needs_account: bool = False
+    groups: list[str] | None = None
+    admin: bool = False
 
 
-def _matches(hashed: str, password: str) -> bool:
-    try:
-        return _hasher.verify(hashed, password)
-    except (VerificationError, InvalidHashError):
-        return False
+class CheckedAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether somebody may come in; if not, ``reason`` says why."""
+
+    name: str
+    may_enter: bool
+    reason: str | None = None
+    must_change: bool = False
+    changed_at: str | None = None
+
+
+class PasswordRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """One's own new password, and the present one."""
+
+    old_password: str
+    new_password: str
+
+
+# --- logging in ------------------------------------------------------------------
 
 
 async def verify_account(platform: Platform, request: VerifyRequest) -> VerifiedAccount:
-    """Check a password; repeated failures lock the account for a while.
+    """Check a password, and replace it if a new one is given.
 
     Raises :class:`UnauthenticatedError` with one message for unknown name and wrong
-    password, and :class:`TooManyRequestsError` while locked.
+    password, :class:`TooManyRequestsError` for too many of them, and, only after the
+    right password, :class:`ForbiddenError` for people who may not come in.
     """
-    name = normalise(request.name)
-    if not name or len(name) > 256 or len(request.password) > _MOST_PASSWORD:
-        raise UnauthenticatedError(_WRONG)
-    async with platform.database.read() as connection:
-        account = await history.get_account(connection, name)
-    now = platform.database.clock()
-    if account and account.locked_until is not None and account.locked_until > now:
-        minutes = 1 + int((account.locked_until - now).total_seconds() // 60)
-        raise TooManyRequestsError(
-            f"too many wrong passwords; try again in {minutes} minutes",
-            retry_after=minutes * 60,
-        )
-    hashed = account.password_hash if account else _NOBODY
-    # argon2 takes tens of milliseconds on purpose: not on the event loop.
-    good = await asyncio.to_thread(_matches, hashed, request.password)
-    if account is None or not good:
-        if account is not None:
-            await _count_failure(platform, name)
-        raise UnauthenticatedError(_WRONG)
-    must_change = account.must_change
+    name = fold(request.name)
+    account = await _authenticate(platform, name, request.password, request.address)
+    try:
+        actor = await ensure_user(platform, name)
+        check_may_enter(actor)
+    except ForbiddenError as error:
+        await record_login(platform, name, address=request.address, refusal=error)
+        raise
+    changed_at: datetime = account.changed_at
     if request.new_password is not None:
-        await _change(platform, account, request)
-        must_change = False
-    elif account.failures:
-        async with platform.database.transaction() as tx:
-            await history.change_account(tx, name, failures=0, locked_until=None)
+        changed_at = await _change(
+            platform, account, request.password, request.new_password, actor
+        )
+    await record_login(platform, name, address=request.address, actor=actor)
     return VerifiedAccount(
         name=name,
-        admin=name in platform.settings.superadmins,
-        must_change=must_change,
+        admin=actor.role is Role.SUPERADMIN,
+        must_change=request.new_password is None and _must_change(platform, account),
+        changed_at=format_time(changed_at),
     )
+
+
+async def _authenticate(
+    platform: Platform, name: str, password: str, address: str
+) -> Account:
+    """Return the account if *password* is its; slow down whoever guesses."""
+    if not name or len(name) > 256 or len(password) > MOST_PASSWORD or "\0" in name:
+        raise UnauthenticatedError(_WRONG)
+    now = platform.database.clock()
+    platform.guesses.count(name, address, now)
+    async with platform.database.read() as connection:
+        account = await history.get_account(connection, name)
+    if account is not None:
+        _refuse_locked(account, now)
+    good = await matches(account.password_hash if account else None, password)
+    if account is None or not good:
+        refusal = UnauthenticatedError(_WRONG)
+        if account is not None:
+            await _count_failure(platform, name)
+        await record_login(platform, name, address=address, refusal=refusal)
+        raise refusal
+    platform.guesses.forgive(name, address)
+    if account.failures:
+        async with platform.database.transaction() as tx:
+            await history.change_account(tx, name, failures=0, locked_until=None)
+    return account
+
+
+def _refuse_locked(account: Account, now: datetime) -> None:
+    if account.locked_until is not None and account.locked_until > now:
+        seconds = 1 + int((account.locked_until - now).total_seconds())
+        raise TooManyRequestsError(
+            f"too many wrong passwords; try again in {-(-seconds // 60)} minutes",
+            retry_after=seconds,
+        )
+
+
+def _must_change(platform: Platform, account: Account) -> bool:
+    days = platform.settings.max_password_days
+    age = platform.database.clock() - account.changed_at
+    return account.must_change or 0 < days <= age / timedelta(days=1)
 
 
 async def _count_failure(platform: Platform, name: str) -> None:
@@ -129,29 +190,67 @@ async def _count_failure(platform: Platform, name: str) -> None:
             )
 
 
-def check_new_password(old: str, new: str) -> None:
-    """Refuse passwords that are too short, absurdly long, or the old one."""
-    if not LEAST_PASSWORD <= len(new) <= _MOST_PASSWORD:
-        raise InvalidRequestError(
-            f"new_password: use {LEAST_PASSWORD} to {_MOST_PASSWORD} characters"
-        )
-    if new == old:
-        raise InvalidRequestError("new_password: choose another one than the present")
-
-
-async def _change(platform: Platform, account: Account, request: VerifyRequest) -> None:
-    new = request.new_password or ""
-    check_new_password(request.password, new)
-    hashed = await asyncio.to_thread(_hasher.hash, new)
+async def record_login(
+    platform: Platform,
+    name: str,
+    *,
+    address: str,
+    actor: Actor | None = None,
+    refusal: HubError | None = None,
+) -> None:
+    """Write down that somebody has logged in, or was refused."""
+    del refusal
     async with platform.database.transaction() as tx:
-        await history.change_account(
-            tx,
-            account.name,
-            password_hash=hashed,
-            must_change=False,
-            failures=0,
-            locked_until=None,
-            changed_at=tx.now,
+        tx.audit(
+            Act(
+                action=Action.VERIFY_ACCOUNT,
+                object_kind="account",
+                object_name=name,
+                object_id=None if actor is None else actor.id,
+                domain_id=None if actor is None else actor.domain_id,
+                owner_id=None if actor is None else actor.id,
+                after={"address": address},
+            )
+        )
+
+
+# --- one's own password ----------------------------------------------------------
+
+
+async def change_password(
+    platform: Platform, principal: Principal, request: PasswordRequest, *, address: str
+) -> None:
+    """Replace the caller's own password; logins from before it are over."""
+    if principal.acted_as:
+        raise ForbiddenError("nobody changes somebody else's password so; reset it")
+    name = fold(principal.name)
+    async with platform.database.read() as connection:
+        known = await history.get_account(connection, name)
+    if known is None:
+        raise NotFoundError(
+            "you have no password here: you log in elsewhere, and change it there"
+        )
+    account = await _authenticate(platform, name, request.old_password, address)
+    actor = await ensure_user(platform, principal.name)
+    await _change(platform, account, request.old_password, request.new_password, actor)
+
+
+async def _change(
+    platform: Platform, account: Account, old: str, new: str, actor: Actor
+) -> datetime:
+    check_password("new_password", new, old=old)
+    hashed = await hash_password(new)
+    async with platform.database.transaction() as tx:
+        await store_password(tx, account.name, hashed, must_change=False)
+        tx.audit(
+            Act(
+                action=Action.CHANGE_PASSWORD,
+                object_kind="account",
+                object_name=account.name,
+                object_id=actor.id,
+                domain_id=actor.domain_id,
+                owner_id=actor.id,
+            )
         )
         tx.record(
             Event(
@@ -160,74 +259,47 @@ async def _change(platform: Platform, account: Account, request: VerifyRequest) 
                 actor=account.name,
             )
         )
+        return tx.now
 
 
-class AccountRequest(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
-):
-    """A new account."""
+async def store_password(
+    tx: Transaction, name: str, hashed: str, *, must_change: bool
+) -> None:
+    """Give an account a password; nothing is held against it any more."""
+    await history.change_account(
+        tx,
+        name,
+        password_hash=hashed,
+        must_change=must_change,
+        failures=0,
+        locked_until=None,
+        changed_at=tx.now,
+    )
 
-    name: str
+
+# --- still there? ----------------------------------------------------------------
 
 
-class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """A new account's one-time password: shown here and never again."""
-
-    name: str
-    password: str
-
-
-async def create_account(
-    platform: Platform, actor: str, request: AccountRequest
-) -> NewAccount:
-    """Create an account with a one-time password that has to be changed at once.
-
-    Raises :class:`ConflictError` if there is such an account already.
-    """
-    name = normalise(request.name)
-    if _NAME.fullmatch(name) is None:
-        raise InvalidRequestError(
-            f"name: {name[:64]!r} will not do; use 1 to 64 letters, digits, '.', '_',"
-            " '-' or '@', beginning with a letter or digit"
+async def check_account(platform: Platform, request: CheckRequest) -> CheckedAccount:
+    """Tell whether somebody JupyterHub knows may come in, as things are now."""
+    async with platform.database.read() as connection:
+        account = await history.get_account(connection, fold(request.name))
+    if account is None and request.needs_account:
+        return CheckedAccount(
+            name=request.name, may_enter=False, reason="there is no such account"
         )
-    password = secrets.token_urlsafe(12)
-    hashed = await asyncio.to_thread(_hasher.hash, password)
-    if not await ensure_account(platform, name, hashed, actor=actor):
-        raise ConflictError(f"there is an account {name!r} already")
-    return NewAccount(name=name, password=password)
-
-
-async def ensure_account(
-    platform: Platform, name: str, password_hash: str, *, actor: str = "system"
-) -> bool:
-    """Create an account whose password has to be changed; tell whether it is new.
-
-    While nobody has chosen a password of their own, another one-time password takes
-    the place of the first: it may never have reached anybody's eyes.
-    """
-    name = normalise(name)
-    async with platform.database.transaction() as tx:
-        account = await history.get_account(tx.connection, name, lock=True)
-        if account is not None:
-            if account.must_change and account.password_hash != password_hash:
-                await history.change_account(tx, name, password_hash=password_hash)
-            return False
-        await history.insert_account(
-            tx,
-            Account(
-                name=name,
-                password_hash=password_hash,
-                must_change=True,
-                failures=0,
-                locked_until=None,
-                changed_at=tx.now,
-            ),
-        )
-        tx.record(
-            Event(
-                kind=EventKind.ACCOUNT_CREATED,
-                text=f"{actor} created the account {name}",
-                actor=actor,
+    try:
+        actor = await ensure_user(platform, request.name)
+        if request.groups is not None:
+            actor = await follow_groups(
+                platform, actor, request.groups, admin=request.admin
             )
-        )
-        return True
+        check_may_enter(actor)
+    except ForbiddenError as error:
+        return CheckedAccount(name=request.name, may_enter=False, reason=error.message)
+    return CheckedAccount(
+        name=request.name,
+        may_enter=True,
+        must_change=account is not None and _must_change(platform, account),
+        changed_at=None if account is None else format_time(account.changed_at),
+    )

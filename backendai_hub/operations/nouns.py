@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -228,9 +228,17 @@ async def require(
 
 
 async def create_noun(
-    platform: Platform, principal: Principal, noun: Noun, body: msgspec.Struct
+    platform: Platform,
+    principal: Principal,
+    noun: Noun,
+    body: msgspec.Struct,
+    *,
+    also: Callable[[Transaction, Item], Awaitable[None]] | None = None,
 ) -> Any:
-    """Create an item; nothing is stored if anything is wrong with it."""
+    """Create an item, and *also* what goes with it.
+
+    Nothing is stored if anything is wrong with either.
+    """
     given = given_fields(body)
     values = read_fields(noun.shown, given, change=False)
     rules = rules_of(noun)
@@ -250,6 +258,8 @@ async def create_noun(
                 raise ConflictError(f"somebody has just made such a {noun.name}")
             shown = (await rules.present(tx.connection, noun, [item]))[0]
             tx.audit(_act(noun, Verb.CREATE, item, target, after=_public(shown)))
+            if also is not None:
+                await also(tx, item)
     except IntegrityError:
         name = str(values.get("name", ""))
         raise ConflictError(

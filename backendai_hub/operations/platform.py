@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken
 
+from backendai_hub.core.directory import GroupRule
 from backendai_hub.core.errors import HubError
 from backendai_hub.core.ids import make_id
 from backendai_hub.db.engine import Database
 from backendai_hub.operations.authority import Authority
+from backendai_hub.operations.guesses import GuessLimiter
 
 
 def new_id() -> str:
@@ -82,6 +84,8 @@ class Settings:
     default_memory: int = 1 << 30
     quotas: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     superadmins: frozenset[str] = frozenset()
+    join_domain: str = ""
+    """The domain new users join; empty: the default one."""
     join_project: str = "default"
     """The project of their domain that new users join, if there is one."""
     max_live_sessions: int = 100

@@ -36,6 +36,7 @@ from backendai_hub.db.tables import (
     UserPolicyRow,
     UserRow,
 )
+from backendai_hub.operations.directory import look_again
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.rules import Columns, Rules, refuse_default, refuse_used
 from backendai_hub.operations.users import (
@@ -60,6 +61,31 @@ def make_secret() -> str:
 
 class DomainRules(Rules):
     """A domain is purged when it is inactive and empty."""
+
+    async def create(
+        self,
+        platform: Platform,
+        tx: Transaction,
+        noun: Noun,
+        item_id: str,
+        columns: Columns,
+    ) -> dict[str, Any]:
+        """Store it; people whose groups put them into it move when they come."""
+        await look_again(platform, tx)
+        return await super().create(platform, tx, noun, item_id, columns)
+
+    async def change(
+        self,
+        platform: Platform,
+        tx: Transaction,
+        noun: Noun,
+        old: Item,
+        changes: Columns,
+    ) -> Columns:
+        """Look at everybody's groups again if it is called differently now."""
+        if "name" in changes:
+            await look_again(platform, tx)
+        return await super().change(platform, tx, noun, old, changes)
 
     async def check(
         self,
@@ -113,6 +139,18 @@ class DomainRules(Rules):
 class ProjectRules(Rules):
     """A project stays in its domain, and is purged when it is inactive and idle."""
 
+    async def create(
+        self,
+        platform: Platform,
+        tx: Transaction,
+        noun: Noun,
+        item_id: str,
+        columns: Columns,
+    ) -> dict[str, Any]:
+        """Store it; people whose groups give it to them join when they come."""
+        await look_again(platform, tx)
+        return await super().create(platform, tx, noun, item_id, columns)
+
     def target(self, item_id: str, columns: Columns, principal: Principal) -> Target:
         """A new project is in the domain it names."""
         del item_id, principal
@@ -159,7 +197,9 @@ class ProjectRules(Rules):
         changes: Columns,
     ) -> Columns:
         """Give it the default policy if its own is taken away."""
-        del platform, noun, old
+        del noun, old
+        if "name" in changes:
+            await look_again(platform, tx)
         return await _default_policy(tx, changes, ProjectPolicyRow)
 
     async def purge(
@@ -239,6 +279,7 @@ class UserRules(Rules):
         if own and "allowed_client_ip" in columns:
             refuse_lifting(principal)
         _check_role(principal, old, columns)
+        _check_configured(platform, principal, old, columns)
         elsewhere = columns.get("domain_id", principal.domain_id)
         if elsewhere != principal.domain_id and principal.role is not Role.SUPERADMIN:
             raise ForbiddenError("domain: only a superadmin moves people there")
@@ -311,6 +352,8 @@ class UserRules(Rules):
             changes["email_key"] = fold(changes["email"]) or None
         if changes.get("domain_id", old["domain_id"]) is None:
             raise InvalidRequestError("domain: everybody is in one; name it")
+        if "role" in changes:
+            changes["granted_role"] = ""
         if "domain_id" in changes:
             await tenancy.remove_members(tx, old["id"])
             first = await tenancy.find_project(
@@ -374,6 +417,25 @@ def _check_role(principal: Principal, old: Item | None, columns: Columns) -> Non
         raise ForbiddenError(f"only a superadmin changes a {old['role']}")
     if columns.get("role") == Role.DOMAIN_ADMIN and principal.role is Role.USER:
         raise ForbiddenError("role: only an administrator makes administrators")
+
+
+def _check_configured(
+    platform: Platform, principal: Principal, old: Item | None, columns: Columns
+) -> None:
+    """Leave those whom the configuration makes superadmins to superadmins."""
+    name = columns["name"] if old is None else old["name"]
+    if fold(name) not in {fold(known) for known in platform.settings.superadmins}:
+        return
+    if old is not None and columns.get("role", Role.SUPERADMIN) != Role.SUPERADMIN:
+        raise InvalidRequestError(
+            f"role: the configuration makes {name} a superadmin; take them out of"
+            " c.HubService.superadmins first"
+        )
+    if principal.role is not Role.SUPERADMIN:
+        raise ForbiddenError(
+            f"name: the configuration makes {name} a superadmin; only a superadmin"
+            " makes or changes that user"
+        )
 
 
 class KeypairRules(Rules):

@@ -55,7 +55,11 @@ async def ensure_user(platform: Platform, name: str) -> Actor:
     if found is None:
         async with platform.database.transaction() as tx:
             user_id = platform.new_id()
-            await make_user(platform, tx, user_id, {"name": name})
+            await ensure_defaults(platform, tx)
+            domain_id = await _find_join_domain(platform, tx, name)
+            await make_user(
+                platform, tx, user_id, {"name": name, "domain_id": domain_id}
+            )
             found = await tenancy.find_actor(tx.connection, name=name)
             if found is None:
                 raise InvalidRequestError(f"user {name!r} cannot be stored")
@@ -76,6 +80,35 @@ async def ensure_user(platform: Platform, name: str) -> Actor:
     return with_configured_role(platform, found)
 
 
+async def _find_join_domain(platform: Platform, tx: Transaction, name: str) -> str:
+    """Return the domain a new user joins; raises :class:`ForbiddenError` for none."""
+    wanted = platform.settings.join_domain
+    found = await tenancy.find_domain(tx.connection, wanted) if wanted else None
+    if found is None and (not wanted or name in platform.settings.superadmins):
+        # Somebody has to come in who can make the domain that is still missing.
+        found = await tenancy.default_id(tx.connection, DomainRow)
+    if found is None:
+        raise ForbiddenError(
+            f"the domain {wanted!r}, which new people join, does not exist; ask an"
+            " administrator",
+            reason="no-join-domain",
+        )
+    return found
+
+
+async def join_new_domain(
+    platform: Platform, tx: Transaction, user_id: str, domain_id: str
+) -> str | None:
+    """Take a user out of all projects and into the first one of another domain."""
+    await tenancy.remove_members(tx, user_id)
+    first = await tenancy.find_project(
+        tx.connection, domain_id, platform.settings.join_project
+    )
+    if first is not None:
+        await tenancy.add_member(tx, first, user_id, "default")
+    return first
+
+
 async def find_user(platform: Platform, name: str) -> Actor | None:
     """Find a user without making them."""
     async with platform.database.read() as connection:
@@ -91,6 +124,16 @@ def with_configured_role(platform: Platform, actor: Actor) -> Actor:
         **{f: getattr(actor, f) for f in actor.__struct_fields__ if f != "role"},
         role=Role.SUPERADMIN,
     )
+
+
+def _configured_role(platform: Platform, name: str) -> dict[str, str]:
+    """Return the columns of a user whom the configuration makes a superadmin.
+
+    The role is stored, so that whoever may not touch superadmins may not touch them.
+    """
+    if name not in platform.settings.superadmins:
+        return {}
+    return {"role": str(Role.SUPERADMIN), "granted_role": str(Role.SUPERADMIN)}
 
 
 async def make_user(
@@ -121,6 +164,7 @@ async def make_user(
             "created_at": tx.now,
             "modified_at": tx.now,
             **values,
+            **_configured_role(platform, name),
             "domain_id": domain_id,
             "project_id": project_id,
             "resource_policy_id": values.get("resource_policy_id")

@@ -43,6 +43,8 @@ OPTIONS: Final = (
     "--ServerApp.jpserver_extensions=notebook_shim=False",
     "--ServerApp.allow_root=True",
     "--ServerApp.open_browser=False",
+    # How long a person is let in who may not come in any more.
+    "--HubOAuth.cache_max_age=30",
     # Without it, an HTTP client for PyPI need not be imported and set up; what would
     # be installed with it would be lost with the container anyway.
     "--LabApp.extension_manager=readonly",

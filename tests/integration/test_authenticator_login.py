@@ -12,7 +12,7 @@ from tests.harness import Stack
 from tests.integration.spawner_harness import Hub, Line, browser, configure
 
 FIRST = "first password"
-SECOND = "a better password"
+SECOND = "a better password, 2nd"
 
 
 @pytest.fixture

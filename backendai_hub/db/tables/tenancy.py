@@ -131,6 +131,8 @@ class UserRow(Kept, Base):
     integration_id: Mapped[str] = mapped_column(String(512), default="")
     groups_digest: Mapped[str] = mapped_column(String(64), default="")
     """JupyterHub's groups and the rules, hashed, as they were last applied."""
+    granted_role: Mapped[Short] = mapped_column(default="")
+    """The role that the configuration gives, taken back when it no longer does."""
 
 
 class MembershipRow(Base):

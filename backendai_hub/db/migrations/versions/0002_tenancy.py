@@ -528,6 +528,7 @@ WIDER = {
         ("container_gids", DOCUMENT),
         ("integration_id", sa.String(length=512)),
         ("groups_digest", sa.String(length=64)),
+        ("granted_role", sa.String(length=16)),
     ),
 }
 """Columns that have to be filled before they can be demanded."""
@@ -843,6 +844,7 @@ def fill_users(policy: str) -> None:
         "container_gids",
         "integration_id",
         "groups_digest",
+        "granted_role",
     )
     taken: set[str] = set()
     people = run("SELECT id, name FROM users ORDER BY created_at, id").all()
@@ -869,6 +871,7 @@ def fill_users(policy: str) -> None:
                 container_gids=[],
                 integration_id="",
                 groups_digest="",
+                granted_role="",
             )
         )
     run(

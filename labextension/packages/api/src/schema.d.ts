@@ -30,8 +30,76 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Create an account; the answer holds its one-time password. */
+        /** Make a user with an account; the answer holds the one-time password. */
         post: operations["post_api_accounts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make numbered accounts; each ends for itself. */
+        post: operations["post_api_accounts_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell whether somebody may come in, and follow their groups. */
+        post: operations["post_api_accounts_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make the accounts of a CSV table; each row ends for itself. */
+        post: operations["post_api_accounts_csv"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Change one's own password. */
+        post: operations["post_api_accounts_password"];
         delete?: never;
         options?: never;
         head?: never;
@@ -49,6 +117,57 @@ export interface paths {
         put?: never;
         /** Check a password, and set a new one if the request has one. */
         post: operations["post_api_accounts_verify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/{name}/require-change": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let somebody in next time only with a new password. */
+        post: operations["post_api_accounts_name_require_change"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/{name}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give somebody a new one-time password. */
+        post: operations["post_api_accounts_name_reset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/{name}/unlock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Forget the wrong passwords of an account. */
+        post: operations["post_api_accounts_name_unlock"];
         delete?: never;
         options?: never;
         head?: never;
@@ -228,6 +347,91 @@ export interface paths {
         head?: never;
         /** Change fields of a image; what is left out stays. */
         patch: operations["patch_api_images_reference"];
+        trace?: never;
+    };
+    "/api/images/{reference}/aliases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give an image other names and take some away; all of them or none. */
+        post: operations["post_api_images_reference_aliases"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/images/{reference}/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take an image off offer; what runs of it goes on. */
+        post: operations["post_api_images_reference_forget"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/images/{reference}/install": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask the nodes of a resource group to hold an image, or to remove it. */
+        post: operations["post_api_images_reference_install"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/images/{reference}/installs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List which nodes hold an image or are asked to, and how far they are. */
+        get: operations["get_api_images_reference_installs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/images/{reference}/untag": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove an image's tag from its registry, and take it off offer. */
+        post: operations["post_api_images_reference_untag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/keypair-policies": {
@@ -710,6 +914,24 @@ export interface paths {
         patch: operations["patch_api_registries_reference"];
         trace?: never;
     };
+    "/api/registries/{reference}/rescan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell how far the latest reading of a registry is. */
+        get: operations["get_api_registries_reference_rescan"];
+        put?: never;
+        /** Have a registry read; one that is being read already goes on as it is. */
+        post: operations["post_api_registries_reference_rescan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/resource-groups": {
         parameters: {
             query?: never;
@@ -1113,9 +1335,51 @@ export interface components {
         };
         /**
          * AccountRequest
-         * @description A new account.
+         * @description A new person with a password account.
          */
         AccountRequest: {
+            domain?: string;
+            email?: string;
+            full_name?: string;
+            name: string;
+            project?: string;
+            role?: string;
+        };
+        /**
+         * AccountResult
+         * @description How one of many ended: with a one-time password, or with an error.
+         */
+        AccountResult: {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            index: number;
+            /** @default null */
+            line: number | null;
+            /** @default null */
+            name: string | null;
+            /** @default null */
+            password: string | null;
+            status: number;
+        };
+        /**
+         * AccountResults
+         * @description How each of many ended.
+         */
+        AccountResults: {
+            failed: number;
+            results: components["schemas"]["AccountResult"][];
+            succeeded: number;
+        };
+        /**
+         * AccountState
+         * @description What administrators may know of an account.
+         */
+        AccountState: {
+            changed_at: string | null;
+            locked_until: string | null;
+            must_change: boolean;
             name: string;
         };
         /**
@@ -1166,6 +1430,16 @@ export interface components {
          */
         AgentStatus: "ALIVE" | "LOST" | "SUSPECT" | "TERMINATED";
         /**
+         * AliasesRequest
+         * @description Other names for an image: those to give it and those to take away.
+         */
+        AliasesRequest: {
+            /** @default [] */
+            add: string[];
+            /** @default [] */
+            remove: string[];
+        };
+        /**
          * Attachment
          * @description The JupyterHub named server through which people reach a session.
          */
@@ -1204,6 +1478,36 @@ export interface components {
             secret: string | null;
             status: number;
             verb: components["schemas"]["Verb"];
+        };
+        /**
+         * CheckRequest
+         * @description Who is in JupyterHub, and as what.
+         *
+         *         With ``groups``, what they give is brought up to date. With ``needs_account``,
+         *         nobody comes in who has no password account.
+         */
+        CheckRequest: {
+            /** @default false */
+            admin: boolean;
+            /** @default null */
+            groups: string[] | null;
+            name: string;
+            /** @default false */
+            needs_account: boolean;
+        };
+        /**
+         * CheckedAccount
+         * @description Whether somebody may come in; if not, ``reason`` says why.
+         */
+        CheckedAccount: {
+            /** @default null */
+            changed_at: string | null;
+            may_enter: boolean;
+            /** @default false */
+            must_change: boolean;
+            name: string;
+            /** @default null */
+            reason: string | null;
         };
         /**
          * CheckedPreset
@@ -1596,6 +1900,58 @@ export interface components {
             next: string | null;
         };
         /**
+         * ImageState
+         * @description How far a node is with one image it was asked to hold or to remove.
+         * @enum {unknown}
+         */
+        ImageState: "done" | "failed" | "pulling" | "waiting";
+        /**
+         * ImageWish
+         * @description What the hub wants of one image on a node.
+         * @enum {unknown}
+         */
+        ImageWish: "absent" | "present";
+        /**
+         * Install
+         * @description One image on one node: what is wanted of it, and how far that is.
+         *
+         *         A node that holds the image without having been asked has no ``requested_by``.
+         */
+        Install: {
+            agent_id: string;
+            /** @default null */
+            changed_at: string | null;
+            node: string;
+            /** @default null */
+            progress: number | null;
+            /** @default  */
+            reason: string;
+            reference: string;
+            /** @default null */
+            requested_at: string | null;
+            /** @default  */
+            requested_by: string;
+            state: components["schemas"]["ImageState"];
+            wanted: components["schemas"]["ImageWish"];
+        };
+        /**
+         * InstallAnswer
+         * @description Which nodes of a group were asked, and which were not.
+         */
+        InstallAnswer: {
+            asked: components["schemas"]["Install"][];
+            skipped: components["schemas"]["SkippedNode"][];
+        };
+        /**
+         * InstallRequest
+         * @description What the nodes of a resource group shall do with an image: hold or remove it.
+         */
+        InstallRequest: {
+            resource_group: string;
+            /** @default present */
+            wanted: components["schemas"]["ImageWish"];
+        };
+        /**
          * Isolation
          * @description What separates sessions on a node, in words a person reads in ``status``.
          */
@@ -1979,7 +2335,7 @@ export interface components {
         };
         /**
          * NewAccount
-         * @description A new account's one-time password: shown here and never again.
+         * @description An account's one-time password: shown here and never again.
          */
         NewAccount: {
             name: string;
@@ -1994,6 +2350,14 @@ export interface components {
             binary: boolean;
             /** @default 0 */
             round_length: number;
+        };
+        /**
+         * PasswordRequest
+         * @description One's own new password, and the present one.
+         */
+        PasswordRequest: {
+            new_password: string;
+            old_password: string;
         };
         /**
          * Preemption
@@ -2385,6 +2749,61 @@ export interface components {
             url?: string;
             /** @description Who logs in there. */
             username?: string;
+        };
+        /**
+         * RescanRequest
+         * @description What to read of a registry: one repository, one project, or everything.
+         */
+        RescanRequest: {
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            repository: string | null;
+        };
+        /**
+         * RescanState
+         * @description How far the reading of a registry is.
+         * @enum {unknown}
+         */
+        RescanState: "done" | "failed" | "idle" | "interrupted" | "running" | "waiting";
+        /**
+         * RescanStatus
+         * @description How far the latest reading of a registry is, since the service has started.
+         *
+         *         ``total`` and ``done`` count tags, the others images. ``skipped_more`` is how many
+         *         were skipped beyond those that are listed; ``reason`` says why it has failed, or
+         *         what it has left out.
+         */
+        RescanStatus: {
+            /** @default 0 */
+            added: number;
+            /** @default 0 */
+            done: number;
+            /** @default null */
+            ended_at: string | null;
+            /** @default null */
+            project: string | null;
+            /** @default  */
+            reason: string;
+            registry: string;
+            /** @default 0 */
+            removed: number;
+            /** @default null */
+            repository: string | null;
+            /** @default  */
+            requested_by: string;
+            /** @default [] */
+            skipped: components["schemas"]["SkippedTag"][];
+            /** @default 0 */
+            skipped_more: number;
+            /** @default null */
+            started_at: string | null;
+            /** @default idle */
+            state: components["schemas"]["RescanState"];
+            /** @default 0 */
+            total: number;
+            /** @default 0 */
+            updated: number;
         };
         /**
          * ResourceGroup
@@ -2861,6 +3280,19 @@ export interface components {
             route_cleanup_target_statuses: string[];
         };
         /**
+         * SeriesRequest
+         * @description Numbered accounts: ``prefix``, a number of one width, ``suffix``.
+         */
+        SeriesRequest: {
+            count: number;
+            domain?: string;
+            prefix: string;
+            project?: string;
+            role?: string;
+            /** @default  */
+            suffix: string;
+        };
+        /**
          * Session
          * @description One session, as the API shows it. Times are RFC 3339 in UTC.
          */
@@ -2979,6 +3411,23 @@ export interface components {
          */
         SessionType: "batch" | "inference" | "interactive" | "system";
         /**
+         * SkippedNode
+         * @description A node that was not asked, and why.
+         */
+        SkippedNode: {
+            node: string;
+            reason: string;
+        };
+        /**
+         * SkippedTag
+         * @description Something in a registry that is not on offer, and why.
+         */
+        SkippedTag: {
+            reason: string;
+            repository: string;
+            tag: string;
+        };
+        /**
          * SlotRoom
          * @description How much of a slot there is: in all, and on one node at most; free, and not.
          *
@@ -3025,6 +3474,13 @@ export interface components {
             user_code: string;
             verification_url: string;
             verification_url_complete: string;
+        };
+        /**
+         * TableRequest
+         * @description A table of accounts as CSV; its first line names the columns.
+         */
+        TableRequest: {
+            csv: string;
         };
         /**
          * TerminateRequest
@@ -3295,14 +3751,20 @@ export interface components {
          */
         VerifiedAccount: {
             admin: boolean;
+            /** @default null */
+            changed_at: string | null;
             must_change: boolean;
             name: string;
         };
         /**
          * VerifyRequest
          * @description A log-in, with a new password if one is to be set.
+         *
+         *         ``address`` is where it comes from: who guesses is slowed down by it.
          */
         VerifyRequest: {
+            /** @default  */
+            address: string;
             name: string;
             /** @default null */
             new_password: string | null;
@@ -3366,7 +3828,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Create an account; the answer holds its one-time password. */
+            /** @description Make a user with an account; the answer holds the one-time password. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3374,6 +3836,136 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["NewAccount"];
                 };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SeriesRequest"];
+            };
+        };
+        responses: {
+            /** @description Make numbered accounts; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountResults"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckRequest"];
+            };
+        };
+        responses: {
+            /** @description Tell whether somebody may come in, and follow their groups. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckedAccount"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_csv: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TableRequest"];
+            };
+        };
+        responses: {
+            /** @description Make the accounts of a CSV table; each row ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountResults"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordRequest"];
+            };
+        };
+        responses: {
+            /** @description Change one's own password. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal */
             default: {
@@ -3406,6 +3998,99 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VerifiedAccount"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_name_require_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Let somebody in next time only with a new password. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountState"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_name_reset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Give somebody a new one-time password. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewAccount"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_name_unlock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Forget the wrong passwords of an account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountState"];
                 };
             };
             /** @description A refusal */
@@ -3896,6 +4581,169 @@ export interface operations {
         };
         responses: {
             /** @description Change fields of a image; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageRecord"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_images_reference_aliases: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AliasesRequest"];
+            };
+        };
+        responses: {
+            /** @description Give an image other names and take some away; all of them or none. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageRecord"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_images_reference_forget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Take an image off offer; what runs of it goes on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageRecord"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_images_reference_install: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InstallRequest"];
+            };
+        };
+        responses: {
+            /** @description Ask the nodes of a resource group to hold an image, or to remove it. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_images_reference_installs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List which nodes hold an image or are asked to, and how far they are. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Install"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_images_reference_untag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove an image's tag from its registry, and take it off offer. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5476,6 +6324,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Registry"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_registries_reference_rescan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Tell how far the latest reading of a registry is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RescanStatus"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_registries_reference_rescan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RescanRequest"];
+            };
+        };
+        responses: {
+            /** @description Have a registry read; one that is being read already goes on as it is. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RescanStatus"];
                 };
             };
             /** @description A refusal */
