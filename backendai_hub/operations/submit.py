@@ -43,6 +43,7 @@ from backendai_hub.core.slots import (
     MILLI,
     ResourceSlots,
     describe_amount,
+    format_amount,
     parse_amount,
     parse_slots,
 )
@@ -401,7 +402,10 @@ def resolve_amounts(
         if amounts[slot] < least:
             raise InvalidRequestError(
                 f"{slot}: {describe_amount(slot, amounts[slot])} is less than"
-                f" {image.name} needs; ask for at least {describe_amount(slot, least)}"
+                f" {image.name} needs"
+                + (" beside its shared memory" if slot == "mem" and shmem else "")
+                # Exactly: what is rounded down would be refused again.
+                + f"; ask for at least {format_amount(slot, least)}"
             )
     _check_bounds(image, amounts)
     if shmem >= amounts["mem"]:
