@@ -124,7 +124,6 @@ class HubService(Application):
     superadmins = Set(
         Unicode(), help="Users who may see and end everything, by JupyterHub's name."
     ).tag(config=True)
-    images = List(
     hub_admins_are_superadmins = Bool(
         default_value=False,
         help="""Whether who administers JupyterHub is a superadmin here, too, for as
@@ -154,6 +153,7 @@ class HubService(Application):
         help="""After so many days a password of the platform's own accounts has to be
         changed at the next login; 0 is never.""",
     ).tag(config=True)
+    images = List(
         Dict(),
         _DEFAULT_IMAGES,
         help="""The environments on offer, in order: name, title, references per
@@ -269,6 +269,11 @@ class HubService(Application):
             default_memory=floor["mem"],
             quotas={k: dict(parse_slots(v).items()) for k, v in self.quotas.items()},
             superadmins=frozenset(superadmins),
+            hub_admins_are_superadmins=self.hub_admins_are_superadmins,
+            join_domain=self.join_domain,
+            join_project=self.join_project,
+            group_rules=read_rules(self.group_rules),
+            max_password_days=self.max_password_days,
             max_live_sessions=self.max_live_sessions,
             heartbeat_seconds=self.heartbeat_seconds,
             suspect_seconds=self.suspect_seconds,
@@ -335,6 +340,7 @@ class HubService(Application):
     async def _prepare(self, platform: Platform) -> None:
         images = [msgspec.convert(dict(i), Image) for i in self.images]
         await offer_images(platform, images)
+        await settle_roles(platform)
         first = self._read_first_admin()
         if first is not None and "password_hash" in first:
             await ensure_account(platform, first["name"], first["password_hash"])
@@ -348,7 +354,6 @@ class HubService(Application):
         if self.db_url.startswith("sqlite"):
             (self._folder / "db").mkdir(parents=True, exist_ok=True, mode=0o700)
         await asyncio.to_thread(upgrade, self.db_url)
-        await settle_roles(platform)
         platform = self._build_platform(signals)
         leadership = Leadership(platform.database)
         await leadership.take()

@@ -88,6 +88,11 @@ class Settings:
     """The domain new users join; empty: the default one."""
     join_project: str = "default"
     """The project of their domain that new users join, if there is one."""
+    group_rules: tuple[GroupRule, ...] = ()
+    """What JupyterHub's groups give."""
+    hub_admins_are_superadmins: bool = False
+    max_password_days: int = 0
+    """After so many days a password has to be changed; 0: never."""
     max_live_sessions: int = 100
     """Sessions of one user that wait or run at once; more are refused."""
     heartbeat_seconds: float = 5.0
@@ -106,4 +111,6 @@ class Platform:
     new_id: Callable[[], str] = new_id
     actors: dict[str, Any] = field(default_factory=dict)
     """What is known of people who asked lately; emptied whenever tenancy changes."""
+    guesses: GuessLimiter = field(default_factory=GuessLimiter)
+    """Attempts at passwords that were wrong."""
     key_uses: KeyUses = field(default_factory=KeyUses)
