@@ -24,14 +24,6 @@ from backendai_hub.handlers.agents import (
     RoutesHandler,
 )
 from backendai_hub.handlers.base import APIHandler
-from backendai_hub.handlers.images import (
-    AliasesHandler,
-    ForgetImageHandler,
-    InstallImageHandler,
-    InstallsHandler,
-    RescanHandler,
-    UntagImageHandler,
-)
 from backendai_hub.handlers.logins import (
     ActivateHandler,
     LoginsHandler,
@@ -74,12 +66,6 @@ API: tuple[type[APIHandler], ...] = (
     PresetCheckHandler,
     UsageHandler,
     AgentHandler,
-    RescanHandler,
-    AliasesHandler,
-    ForgetImageHandler,
-    UntagImageHandler,
-    InstallImageHandler,
-    InstallsHandler,
     *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,
