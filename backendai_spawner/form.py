@@ -14,20 +14,30 @@ from typing import Any
 import msgspec
 
 from backendai_hub.api.sessions import ImageChoice, Resources, SlotRoom
+from backendai_hub.client.tenancy import PresetCheck
 
 _PLAIN = {"cpu": ("CPU cores", "cpu"), "mem": ("Memory", "mem")}
 
 
 def render_form(
-    resources: Resources, *, prefix: str, chosen: Mapping[str, Any], server: str = ""
+    resources: Resources,
+    *,
+    prefix: str,
+    chosen: Mapping[str, Any],
+    server: str = "",
+    checked: PresetCheck | None = None,
 ) -> str:
-    """Return the inner HTML of the spawn page's form."""
+    """Return the inner HTML of the spawn page's form.
+
+    *checked* adds what only the launcher shows: presets, and the room in each group.
+    """
     return "".join(
         (
             '<div id="backendai-spawn"',
             f' data-service="{escape(prefix)}"',
             f' data-server-name="{escape(server)}"',
             f' data-resources="{_attribute(resources)}"',
+            f' data-presets="{_attribute(checked)}"' if checked else "",
             f' data-options="{_attribute(chosen)}">',
             _plain_form(resources, chosen),
             "</div>",

@@ -19,6 +19,7 @@ from traitlets import Float, Unicode, default
 
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.client.hub import HubClient
+from backendai_hub.client.tenancy import PresetCheck
 from backendai_hub.core.access import SESSION_SCOPES
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
 from backendai_hub.core.sessions import Attachment, SessionStatus
@@ -296,16 +297,28 @@ class BackendAISpawner(ConnectionSettings, Spawner):
     async def render_options_form(self) -> str:
         """Return the launch form with what there is to choose now."""
         await self._tell_groups()
+        client = self._client()
         try:
-            resources = await self._client().resources()
+            resources = await client.resources()
         except HubError as error:
             self.log.warning("No launch form for %s: %s", self._log_name, error.message)
             return render_outage(error.message, prefix=self.service_prefix)
         chosen = dict(self.orm_spawner.user_options or {}) if self.orm_spawner else {}
         chosen.pop(SESSION_KEY, None)
         return render_form(
-            resources, prefix=self.service_prefix, chosen=chosen, server=self.name
+            resources,
+            prefix=self.service_prefix,
+            chosen=chosen,
+            server=self.name,
+            checked=await self._check_presets(client),
         )
+
+    async def _check_presets(self, client: HubClient) -> PresetCheck | None:
+        try:
+            return await client.limits.check_presets()
+        except HubError as error:  # the form does without them
+            self.log.warning("No presets for %s: %s", self._log_name, error.message)
+            return None
 
     # -- parts ---------------------------------------------------------------
 

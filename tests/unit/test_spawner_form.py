@@ -4,6 +4,7 @@ import json
 from html.parser import HTMLParser
 
 from backendai_hub.api.sessions import ImageChoice, Resources, SlotRoom
+from backendai_hub.client.tenancy import CheckedPreset, PresetCheck
 from backendai_spawner.form import render_form, render_outage
 
 PREFIX = "/services/backendai/"
@@ -154,6 +155,20 @@ def test_names_of_projects_cannot_break_out_of_the_page():
 
     assert len(page.find("script")) == 1
     assert page.find("option", value=nasty)
+
+
+def test_the_launcher_gets_the_presets_where_they_are_known():
+    preset = CheckedPreset(name='"small"', resource_slots={"cpu": "1"})
+    checked = PresetCheck(project="default", presets=[preset])
+    resources = make_resources(NASTY)
+
+    def place(**known):
+        html = render_form(resources, prefix=PREFIX, chosen={}, **known)
+        return Page(html).find("div", id="backendai-spawn")[0]
+
+    presets = json.loads(place(checked=checked)["data-presets"])["presets"]
+    assert [p["name"] for p in presets] == ['"small"']
+    assert "data-presets" not in place()
 
 
 def test_an_outage_is_said_in_the_forms_place():

@@ -7,9 +7,12 @@ export type { EventSourceOptions, ServerEvent, StreamState } from './events';
 
 type Schemas = components['schemas'];
 export type Agent = Schemas['Agent'];
+export type CheckedPreset = Schemas['CheckedPreset'];
 export type EventMessage = Schemas['EventMessage'];
+export type GroupRoom = Schemas['GroupRoom'];
 export type ImageChoice = Schemas['ImageChoice'];
 export type Me = Schemas['Me'];
+export type PresetCheck = Schemas['PresetCheck'];
 export type Resources = Schemas['Resources'];
 export type Session = Schemas['Session'];
 export type SessionPage = Schemas['SessionPage'];

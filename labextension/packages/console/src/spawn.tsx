@@ -5,8 +5,13 @@
  * browsers without scripts, and writes the choice as JSON into the field `spec`.
  */
 import { createTranslator, pickLanguage } from '@backendai/ui/i18n';
-import { LaunchForm, type LaunchFormHandle, type LaunchSpec } from '@backendai/ui/launch';
-import type { Resources } from '@backendai/api';
+import {
+  LaunchForm,
+  type LaunchFormHandle,
+  type LaunchSpec,
+  type Supply
+} from '@backendai/ui/launch';
+import type { PresetCheck, Resources } from '@backendai/api';
 import { createRef } from 'react';
 import { createRoot } from 'react-dom/client';
 import { I18nextProvider } from 'react-i18next';
@@ -47,9 +52,21 @@ function readJson<T>(text: string | undefined): T | null {
   }
 }
 
+function readSupply({ resources, presets }: DOMStringMap): Supply | null {
+  const offered = readJson<Resources>(resources);
+  const checked = readJson<PresetCheck>(presets);
+  return (
+    offered && {
+      ...offered,
+      presets: checked?.presets ?? [],
+      groups: checked?.resource_groups ?? []
+    }
+  );
+}
+
 async function start(place: HTMLElement): Promise<void> {
-  const resources = readJson<Resources>(place.dataset.resources);
-  if (!resources) {
+  const supply = readSupply(place.dataset);
+  if (!supply) {
     return; // the service did not answer; the page says so already
   }
   const given = readJson<Partial<LaunchSpec>>(place.dataset.options) ?? {};
@@ -72,7 +89,7 @@ async function start(place: HTMLElement): Promise<void> {
     <I18nextProvider i18n={translator}>
       <LaunchForm
         ref={handle}
-        resources={resources}
+        supply={supply}
         given={{ ...(serverName ? { name: serverName } : {}), ...given }}
         language={language}
         onChange={spec => {

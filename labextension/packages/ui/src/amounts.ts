@@ -59,6 +59,9 @@ export function number(value: number, language: string, digits = 1): string {
   return new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value);
 }
 
+/** Counted among the limits beside the slots, though no node has any. */
+export const SESSIONS = 'sessions';
+
 /** The slots that every node has, in the order in which people think of them. */
 const FIRST = ['cpu', 'mem'];
 

@@ -1,9 +1,9 @@
 /** How a reader sees one resource: its name, and its amount with a unit. */
 import type { TFunction } from 'i18next';
-import { acceleratorName, parseAmount, showAmount, sortSlots } from './amounts';
+import { acceleratorName, parseAmount, SESSIONS, showAmount, sortSlots } from './amounts';
 
 export function slotTitle(slot: string, t: TFunction): string {
-  if (slot === 'cpu' || slot === 'mem') {
+  if (slot === 'cpu' || slot === 'mem' || slot === SESSIONS) {
     return t(`slot.${slot}`);
   }
   const kind = slot.endsWith('.shares') ? 'shares' : 'device';

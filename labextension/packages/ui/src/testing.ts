@@ -1,5 +1,11 @@
 /** Things that tests are about, with whatever does not matter filled in. */
-import type { EventMessage, Resources, Session } from '@backendai/api';
+import type {
+  CheckedPreset,
+  EventMessage,
+  GroupRoom,
+  Resources,
+  Session
+} from '@backendai/api';
 
 export function makeSession(changes: Partial<Session> = {}): Session {
   return {
@@ -24,6 +30,8 @@ export function makeSession(changes: Partial<Session> = {}): Session {
     devices: [],
     attachment: null,
     url: null,
+    resource_group: 'default',
+    priority: 10,
     revision: 1,
     ...changes
   };
@@ -38,6 +46,26 @@ export function makeEvent(session: Session, changes: Partial<EventMessage> = {})
     text: '',
     status: session.status,
     session,
+    ...changes
+  };
+}
+
+export function makeGroup(
+  name: string,
+  total: Record<string, string>,
+  remaining = total
+): GroupRoom {
+  return { name, total, using: {}, remaining };
+}
+
+export function makePreset(changes: Partial<CheckedPreset> = {}): CheckedPreset {
+  return {
+    name: 'small',
+    resource_slots: { cpu: '1', mem: '4g' },
+    shared_memory: '0',
+    resource_group: null,
+    allocatable: true,
+    reason: '',
     ...changes
   };
 }
@@ -67,6 +95,8 @@ export function makeResources(changes: Partial<Resources> = {}): Resources {
     ],
     nodes: 2,
     project: 'vision',
+    projects: ['vision'],
+    resource_groups: ['default'],
     limits: [],
     ...changes
   };

@@ -10,6 +10,7 @@ export { MenuButton } from './Menu';
 export { Meter } from './Meter';
 export { RelativeTime } from './RelativeTime';
 export { Segmented } from './Segmented';
+export { SelectField } from './SelectField';
 export { Banner, EmptyState, Skeleton } from './States';
 export { Switch } from './Switch';
 export { KitTheme, useColorMode } from './Theme';

@@ -1,16 +1,17 @@
-import type { Resources } from '@backendai/api';
 import { Minus, Plus } from 'lucide-react';
 import type { Dispatch, SetStateAction } from 'react';
 import { useTranslation } from 'react-i18next';
-import { isBytes, parseAmount, showAmount } from '../amounts';
+import { isBytes, showAmount } from '../amounts';
 import { Field } from '../kit/Field';
 import { slotTitle } from '../slots';
 import { readTyped, stepAmount, typeAmount, type LaunchState } from './form';
 import { readRoom, type Room } from './judgement';
+import { LimitLines } from './LimitLines';
+import type { Supply } from './supply';
 
 interface Props {
   slot: string;
-  resources: Resources;
+  supply: Supply;
   state: LaunchState;
   setState: Dispatch<SetStateAction<LaunchState>>;
   language: string;
@@ -20,9 +21,9 @@ interface Props {
 
 /** One resource: how much is asked, and where that stands in what there is. */
 export function AmountField(props: Props): JSX.Element {
-  const { slot, resources, state, setState, language, error, onBlur } = props;
+  const { slot, supply, state, setState, language, error, onBlur } = props;
   const { t } = useTranslation();
-  const room = readRoom(resources.room.find(each => each.slot === slot));
+  const room = readRoom(supply.room.find(each => each.slot === slot));
   const typed = state.typed[slot] ?? '';
   const title = slotTitle(slot, t);
   const step = (by: 1 | -1): void => setState(old => stepAmount(old, slot, by));
@@ -37,7 +38,7 @@ export function AmountField(props: Props): JSX.Element {
         error={error}
         onBlur={onBlur}
         onChange={text => setState(old => typeAmount(old, slot, text))}
-        help={<RoomText slot={slot} room={room} resources={resources} language={language} />}
+        help={<RoomText slot={slot} room={room} supply={supply} language={language} />}
       >
         <RoomBar room={room} asked={readTyped(slot, typed) ?? 0} />
       </Field>
@@ -83,8 +84,8 @@ function RoomBar({ room, asked }: { room: Room; asked: number }): JSX.Element | 
 }
 
 /** The words for a room, leaving out what follows from the rest. */
-function roomWords({ free, largest, most }: Room, nodes: number): string {
-  if (nodes === 1) {
+function roomWords({ free, largest, most }: Room, { nodes, isBound }: Supply): string {
+  if (nodes === 1 || isBound) {
     return 'launch.freeNowOne';
   }
   const scattered = largest < free && largest < most;
@@ -94,35 +95,25 @@ function roomWords({ free, largest, most }: Room, nodes: number): string {
 interface RoomTextProps {
   slot: string;
   room: Room;
-  resources: Resources;
+  supply: Supply;
   language: string;
 }
 
-function RoomText({ slot, room, resources, language }: RoomTextProps): JSX.Element {
+function RoomText({ slot, room, supply, language }: RoomTextProps): JSX.Element {
   const { t } = useTranslation();
   const show = (amount: number): string => showAmount(slot, amount, language);
   const { free, total, largest, most } = room;
-  const limits = (resources.limits ?? []).filter(each => each.slot === slot && each.cap);
   return (
     <>
       {total === 0
         ? null
-        : t(roomWords(room, resources.nodes), {
+        : t(roomWords(room, supply), {
             free: show(free),
             total: show(total),
             largest: show(largest),
             most: show(most)
           })}
-      {limits.map(({ scope, name, used, cap }) => (
-        <span key={`${scope} ${name}`} className="bai-limit">
-          {t('launch.limit', {
-            scope: t(`scope.${scope}`, { defaultValue: scope }),
-            name,
-            used: show(parseAmount(slot, used) ?? 0),
-            cap: show(parseAmount(slot, cap ?? '') ?? 0)
-          })}
-        </span>
-      ))}
+      <LimitLines slot={slot} supply={supply} language={language} />
     </>
   );
 }

@@ -4,25 +4,20 @@ import { createRef } from 'react';
 import { I18nextProvider } from 'react-i18next';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createTranslator } from '../i18n';
-import { makeResources } from '../testing';
+import { makeGroup, makePreset, makeResources } from '../testing';
 import type { LaunchSpec } from './form';
 import { LaunchForm, type LaunchFormHandle } from './LaunchForm';
+import type { Supply } from './supply';
 
 afterEach(cleanup);
 
-async function show(resources = makeResources()) {
+async function show(supply: Supply = makeResources()) {
   const specs: LaunchSpec[] = [];
   const handle = createRef<LaunchFormHandle>();
   const remember = (spec: LaunchSpec): void => void specs.push(spec);
   const { container } = render(
     <I18nextProvider i18n={await createTranslator('en')}>
-      <LaunchForm
-        ref={handle}
-        resources={resources}
-        given={{}}
-        language="en"
-        onChange={remember}
-      />
+      <LaunchForm ref={handle} supply={supply} given={{}} language="en" onChange={remember} />
     </I18nextProvider>
   );
   const validate = (): boolean => {
@@ -104,5 +99,70 @@ describe('the launch form on a page', () => {
     fireEvent.change(screen.getByLabelText('Environment'), { target: { value: 'py3' } });
 
     expect(specs.at(-1)?.image).toBe('py3');
+  });
+
+  test('asks for a project and a group only where there are several', async () => {
+    await show();
+    expect(screen.queryByLabelText('Project')).toBeNull();
+    expect(screen.queryByLabelText('Resource group')).toBeNull();
+    cleanup();
+
+    const { specs } = await show(
+      makeResources({ projects: ['audio', 'vision'], resource_groups: ['cpus', 'gpus'] })
+    );
+    expect(specs.at(-1)).toMatchObject({ project: 'vision', resource_group: 'cpus' });
+
+    fireEvent.change(screen.getByLabelText('Project'), { target: { value: 'audio' } });
+    fireEvent.change(screen.getByLabelText('Resource group'), { target: { value: 'gpus' } });
+    expect(specs.at(-1)).toMatchObject({ project: 'audio', resource_group: 'gpus' });
+  });
+
+  test('shows the room of the chosen group', async () => {
+    const groups = [makeGroup('cpus', { cpu: '8' }, { cpu: '3' }), makeGroup('none', {})];
+    await show({ ...makeResources({ resource_groups: ['cpus', 'none'] }), groups });
+    expect(screen.getByText('3 of 8 free now')).toBeTruthy();
+
+    const choice = screen.getByLabelText('Resource group');
+    fireEvent.change(choice, { target: { value: 'none' } });
+    expect(screen.getByText('No node is connected')).toBeTruthy();
+  });
+
+  test('does not count the limits of another project', async () => {
+    const limit = { scope: 'project', name: 'vision', slot: 'cpu', used: '4', cap: '4' };
+    await show(makeResources({ projects: ['audio', 'vision'], limits: [limit] }));
+    expect(screen.getByText('Will wait')).toBeTruthy();
+
+    const choice = screen.getByLabelText('Project');
+    fireEvent.change(choice, { target: { value: 'audio' } });
+    expect(screen.getByText('Starts now')).toBeTruthy();
+    expect(choice.getAttribute('aria-describedby')).toBe('backendai-project-help');
+    expect(screen.getByText(/checked when the session starts/)).toBeTruthy();
+  });
+
+  test('counts sessions in words, not as a resource', async () => {
+    const limit = { scope: 'user', name: 'mina', slot: 'sessions', used: '3', cap: '3' };
+    await show(makeResources({ limits: [limit] }));
+
+    expect(screen.getByText('Sessions')).toBeTruthy();
+    expect(screen.getByText('user mina: 3 of 3 in use')).toBeTruthy();
+    expect(screen.queryByLabelText('Sessions')).toBeNull();
+    expect(screen.getByText('No session is left in the limit of user mina')).toBeTruthy();
+  });
+
+  test('takes a preset at once, but none that could not start', async () => {
+    const presets = [
+      makePreset(),
+      makePreset({ name: 'huge', allocatable: false, reason: 'no node has all of it' })
+    ];
+    const { specs } = await show({ ...makeResources(), presets });
+    const button = (name: RegExp) => screen.getByRole('button', { name });
+
+    fireEvent.click(button(/^huge.*no node has all of it/));
+    expect(specs.at(-1)?.slots.mem).toBe('2g');
+    expect(button(/^huge/).getAttribute('aria-disabled')).toBe('true');
+
+    fireEvent.click(button(/^small/));
+    expect(specs.at(-1)?.slots).toMatchObject({ cpu: '1', mem: '4g' });
+    expect(button(/^small/).getAttribute('aria-pressed')).toBe('true');
   });
 });

@@ -1,5 +1,4 @@
 /** The fields of a new session. It lives inside somebody else's `<form>`. */
-import type { Resources } from '@backendai/api';
 import {
   forwardRef,
   useEffect,
@@ -17,8 +16,10 @@ import { AmountField } from './AmountField';
 import { EnvironmentChoice } from './EnvironmentChoice';
 import {
   chooseImage,
+  choosePreset,
   findErrors,
   formSlots,
+  hasPreset,
   readAmounts,
   startState,
   toSpec,
@@ -27,10 +28,14 @@ import {
   type LaunchState
 } from './form';
 import { judge } from './judgement';
+import { PlaceFields } from './PlaceFields';
+import { PresetChoice } from './PresetChoice';
+import { SessionLimits } from './SessionLimits';
+import { supplyAt, type Supply } from './supply';
 import { Verdict } from './Verdict';
 
 interface Props {
-  resources: Resources;
+  supply: Supply;
   given: Partial<LaunchSpec>;
   language: string;
   onChange(spec: LaunchSpec): void;
@@ -42,14 +47,15 @@ export interface LaunchFormHandle {
 }
 
 export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchForm(
-  { resources, given, language, onChange },
+  { supply, given, language, onChange },
   handle
 ) {
-  const [state, setState] = useState(() => startState(resources, given));
+  const [state, setState] = useState(() => startState(supply, given));
   const [left, setLeft] = useState<string[]>([]);
   const [submitted, setSubmitted] = useState(false);
   const summary = useRef<HTMLDivElement>(null);
-  const errors = findErrors(state, resources);
+  const offered = supplyAt(supply, state.place);
+  const errors = findErrors(state, offered);
   const say = useErrorText(language);
 
   useEffect(() => onChange(toSpec(state)), [state, onChange]);
@@ -75,14 +81,15 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
         <ErrorSummary ref={summary} errors={errors} say={say} />
       ) : null}
       <EnvironmentChoice
-        images={resources.images}
+        images={supply.images}
         value={state.image}
         language={language}
         error={errorOf('environment')}
-        onChange={name => setState(old => chooseImage(old, name, resources))}
+        onChange={name => setState(old => chooseImage(old, name, supply))}
       />
-      <ResourceFields {...{ resources, state, setState, language, errorOf, leave }} />
-      <Verdict judgement={judge(readAmounts(state), resources)} language={language} />
+      <PlaceFields {...{ supply, state, setState }} />
+      <ResourceFields {...{ supply, state, setState, language, errorOf, leave }} />
+      <Verdict judgement={judge(readAmounts(state), offered)} language={language} />
       <MoreOptions {...{ state, setState, errorOf, leave }} />
     </div>
   );
@@ -126,22 +133,30 @@ interface PartProps {
 }
 
 function ResourceFields({
-  resources,
+  supply,
   language,
   errorOf,
   leave,
   ...rest
-}: PartProps & { resources: Resources; language: string }): JSX.Element {
+}: PartProps & { supply: Supply; language: string }): JSX.Element {
   const { t } = useTranslation();
+  const { state, setState } = rest;
+  const offered = supplyAt(supply, state.place);
   return (
     <fieldset className="bai-group">
       <legend>{t('launch.resources')}</legend>
+      <PresetChoice
+        presets={supply.presets ?? []}
+        isChosen={preset => hasPreset(state, preset)}
+        language={language}
+        onChoose={preset => setState(old => choosePreset(old, preset, supply))}
+      />
       <div className="bai-amounts">
-        {formSlots(resources).map(slot => (
+        {formSlots(supply).map(slot => (
           <AmountField
             key={slot}
             slot={slot}
-            resources={resources}
+            supply={offered}
             language={language}
             error={errorOf(slot)}
             onBlur={() => leave(slot)}
@@ -149,6 +164,7 @@ function ResourceFields({
           />
         ))}
       </div>
+      <SessionLimits supply={offered} language={language} />
     </fieldset>
   );
 }

@@ -1,6 +1,6 @@
 import { CircleCheck, CircleX, Clock, Unplug } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { showAmount } from '../amounts';
+import { SESSIONS, showAmount } from '../amounts';
 import { Banner } from '../kit/States';
 import { slotTitle } from '../slots';
 import type { Judgement, Shortage } from './judgement';
@@ -27,7 +27,8 @@ export function Verdict({
   const byLimit = verdict === 'never' && shortages.every(each => each.limit);
   const say = (shortage: Shortage): string => {
     const { slot, asked, have, limit, scattered } = shortage;
-    const kind = limit ? 'Limit' : scattered ? 'Node' : 'Slot';
+    const ofLimit = slot === SESSIONS ? 'Sessions' : 'Limit';
+    const kind = limit ? ofLimit : scattered ? 'Node' : 'Slot';
     return t(`launch.${verdict}${kind}`, {
       slot: slotTitle(slot, t),
       asked: showAmount(slot, asked, language),

@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { makeResources } from '../testing';
+import { makeGroup, makePreset, makeResources } from '../testing';
 import {
   chooseImage,
+  choosePlace,
+  choosePreset,
   findErrors,
   formSlots,
+  hasPreset,
   startState,
   stepAmount,
   toSpec,
@@ -18,6 +21,8 @@ describe('the launch form', () => {
     expect(toSpec(fresh)).toEqual({
       image: 'python',
       name: null,
+      project: null,
+      resource_group: null,
       slots: { cpu: '2', mem: '2g' },
       shmem: null
     });
@@ -56,7 +61,7 @@ describe('the launch form', () => {
   test('begins with what was chosen the last time', () => {
     const given = { image: 'torch', name: 'train', slots: { mem: '12g' }, shmem: '2g' };
 
-    expect(toSpec(startState(resources, given))).toEqual({
+    expect(toSpec(startState(resources, given))).toMatchObject({
       image: 'torch',
       name: 'train',
       slots: { cpu: '4', mem: '12g', 'cuda.device': '1' },
@@ -109,6 +114,93 @@ describe('the launch form', () => {
 
     expect(stepAmount(down, 'cuda.device', -1).typed['cuda.device']).toBe('0');
     expect(stepAmount(fresh, 'x.shares', 1).typed['x.shares']).toBe('0.1');
+  });
+});
+
+const several = {
+  ...makeResources({
+    projects: ['audio', 'vision'],
+    resource_groups: ['cpus', 'gpus']
+  }),
+  groups: [
+    makeGroup('cpus', { cpu: '2', mem: '8g' }),
+    makeGroup('gpus', { cpu: '8', mem: '48g', 'cuda.device': '1' })
+  ]
+};
+
+describe('where a session belongs and runs', () => {
+  test('is the usual project and the first group', () => {
+    expect(toSpec(startState(several, {}))).toMatchObject({
+      project: 'vision',
+      resource_group: 'cpus'
+    });
+  });
+
+  test('is what was chosen the last time, while it is open', () => {
+    const place = (project: string, resource_group: string) =>
+      startState(several, { project, resource_group }).place;
+
+    expect(place('audio', 'gpus')).toEqual({ project: 'audio', group: 'gpus' });
+    expect(place('gone', 'gone')).toEqual({ project: 'vision', group: 'cpus' });
+  });
+
+  test('is left to the service where there is no choice', () => {
+    const given = { project: 'audio', resource_group: 'gpus' };
+
+    expect(toSpec(startState(resources, given))).toMatchObject({
+      project: null,
+      resource_group: null
+    });
+  });
+
+  test('brings its own amounts, but not over typed ones', () => {
+    const begun = startState(several, { image: 'torch' });
+    expect(begun.typed).toMatchObject({ cpu: '2', mem: '8', 'cuda.device': '0' });
+
+    const moved = choosePlace(typeAmount(begun, 'mem', '9'), { group: 'gpus' }, several);
+    expect(moved.typed).toEqual({ cpu: '4', mem: '9', 'cuda.device': '1' });
+  });
+});
+
+describe('a preset', () => {
+  const gpu = makePreset({
+    resource_slots: { cpu: '4', mem: '16g', 'cuda.device': '1', 'rocm.device': '2' },
+    shared_memory: '1g',
+    resource_group: 'gpus'
+  });
+
+  test('fills in its amounts, its shared memory and its group', () => {
+    expect(toSpec(choosePreset(startState(several, {}), gpu, several))).toMatchObject({
+      resource_group: 'gpus',
+      slots: { cpu: '4', mem: '16g', 'cuda.device': '1' },
+      shmem: '1g'
+    });
+  });
+
+  test('means none of the accelerators that it does not name', () => {
+    const torch = startState(resources, { image: 'torch', shmem: '2g' });
+    const chosen = toSpec(choosePreset(torch, makePreset(), resources));
+
+    expect(chosen).toMatchObject({
+      slots: { cpu: '1', mem: '4g', 'cuda.device': '0' },
+      shmem: '2g',
+      resource_group: null
+    });
+  });
+
+  test('keeps what it says nothing of', () => {
+    const preset = makePreset({ resource_slots: { cpu: '1' } });
+
+    expect(toSpec(choosePreset(fresh, preset, resources)).slots.mem).toBe('2g');
+  });
+
+  test('is the chosen one until something of it is changed', () => {
+    const chosen = choosePreset(startState(several, {}), gpu, several);
+
+    expect(hasPreset(startState(several, {}), gpu)).toBe(false);
+    expect(hasPreset(chosen, gpu)).toBe(true);
+    expect(hasPreset(typeAmount(chosen, 'cpu', '5'), gpu)).toBe(false);
+    expect(hasPreset(choosePlace(chosen, { group: 'cpus' }, several), gpu)).toBe(false);
   });
 });
 

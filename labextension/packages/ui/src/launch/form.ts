@@ -1,18 +1,22 @@
 /** The launch form without its looks: what was typed, what is wrong, what is sent. */
-import type { ImageChoice, Resources } from '@backendai/api';
+import type { CheckedPreset, ImageChoice, Resources } from '@backendai/api';
 import { GIB, isBytes, parseAmount, sortSlots, writeAmount } from '../amounts';
 import { readRoom, startingAmounts, type Amounts } from './judgement';
+import { startPlace, supplyAt, type Place, type Supply } from './supply';
 
 /** What the spawner reads from the form's field `spec`. */
 export interface LaunchSpec {
   image: string;
   name: string | null;
+  project: string | null;
+  resource_group: string | null;
   slots: Record<string, string>;
   shmem: string | null;
 }
 
 export interface LaunchState {
   image: string;
+  place: Place;
   name: string;
   shmem: string;
   /** What was typed, by slot: memory in GiB. */
@@ -35,17 +39,19 @@ export function formSlots({ room }: Resources): string[] {
   return sortSlots([...new Set(['cpu', 'mem', ...offered])]);
 }
 
-export function startState(resources: Resources, given: Partial<LaunchSpec>): LaunchState {
-  const { images } = resources;
+export function startState(supply: Supply, given: Partial<LaunchSpec>): LaunchState {
+  const { images } = supply;
+  const place = startPlace(supply, given);
   const image =
     images.find(each => each.name === given.image) ??
     images.find(each => each.installed) ??
     images[0];
   const state: LaunchState = {
     image: image?.name ?? '',
+    place,
     name: given.name ?? '',
     shmem: given.shmem ? typedAmount('shmem', parseAmount('shmem', given.shmem) ?? 0) : '',
-    typed: typedAmounts(startingAmounts(image, formSlots(resources), resources)),
+    typed: freshAmounts(image, place, supply),
     touched: []
   };
   for (const [slot, text] of Object.entries(given.slots ?? {})) {
@@ -58,15 +64,71 @@ export function startState(resources: Resources, given: Partial<LaunchSpec>): La
   return state;
 }
 
-export function chooseImage(
-  state: LaunchState,
-  name: string,
-  resources: Resources
-): LaunchState {
-  const image = resources.images.find(each => each.name === name);
-  const fresh = typedAmounts(startingAmounts(image, formSlots(resources), resources));
+function freshAmounts(
+  image: ImageChoice | undefined,
+  place: Place,
+  supply: Supply
+): Record<string, string> {
+  return typedAmounts(startingAmounts(image, formSlots(supply), supplyAt(supply, place)));
+}
+
+/** What nobody has typed follows the environment and the place. */
+function refresh(state: LaunchState, supply: Supply): LaunchState {
+  const image = supply.images.find(each => each.name === state.image);
   const kept = Object.fromEntries(state.touched.map(slot => [slot, state.typed[slot] ?? '']));
-  return { ...state, image: name, typed: { ...fresh, ...kept } };
+  return { ...state, typed: { ...freshAmounts(image, state.place, supply), ...kept } };
+}
+
+export function chooseImage(state: LaunchState, name: string, supply: Supply): LaunchState {
+  return refresh({ ...state, image: name }, supply);
+}
+
+export function choosePlace(
+  state: LaunchState,
+  place: Partial<Place>,
+  supply: Supply
+): LaunchState {
+  return refresh({ ...state, place: { ...state.place, ...place } }, supply);
+}
+
+/** What a preset has of each slot: nothing of an accelerator that it does not name. */
+function presetAmounts(state: LaunchState, { resource_slots: slots }: CheckedPreset): Amounts {
+  const amounts: Amounts = {};
+  for (const slot of Object.keys(state.typed)) {
+    const text = slots[slot] ?? (slot === 'cpu' || slot === 'mem' ? '' : '0');
+    const amount = parseAmount(slot, text);
+    if (amount !== null) {
+      amounts[slot] = amount;
+    }
+  }
+  return amounts;
+}
+
+export function choosePreset(
+  state: LaunchState,
+  preset: CheckedPreset,
+  supply: Supply
+): LaunchState {
+  const amounts = presetAmounts(state, preset);
+  const shmem = parseAmount('shmem', preset.shared_memory) ?? 0;
+  const group = supply.resource_groups.find(name => name === preset.resource_group);
+  const chosen = {
+    ...state,
+    shmem: shmem > 0 ? typedAmount('shmem', shmem) : state.shmem,
+    typed: { ...state.typed, ...typedAmounts(amounts) },
+    touched: [...new Set([...state.touched, ...Object.keys(amounts)])]
+  };
+  // Without a choice of groups there is none to tell.
+  return group && state.place.group ? choosePlace(chosen, { group }, supply) : chosen;
+}
+
+export function hasPreset(state: LaunchState, preset: CheckedPreset): boolean {
+  const group = preset.resource_group ?? '';
+  const isThere = !group || !state.place.group || group === state.place.group;
+  const amounts = Object.entries(presetAmounts(state, preset));
+  return (
+    isThere && amounts.every(([slot, n]) => readTyped(slot, state.typed[slot] ?? '') === n)
+  );
 }
 
 export function typeAmount(state: LaunchState, slot: string, text: string): LaunchState {
@@ -172,6 +234,8 @@ export function toSpec(state: LaunchState): LaunchSpec {
   return {
     image: state.image,
     name: state.name || null,
+    project: state.place.project || null,
+    resource_group: state.place.group || null,
     slots,
     shmem: shmem === null ? null : writeAmount('shmem', shmem)
   };

@@ -1,3 +1,4 @@
 export { LaunchForm } from './LaunchForm';
 export type { LaunchFormHandle } from './LaunchForm';
 export type { LaunchSpec } from './form';
+export type { Supply } from './supply';

@@ -61,6 +61,23 @@ describe('what is asked for', () => {
     });
   });
 
+  test('is one more session, wherever those are limited', () => {
+    const limit = { scope: 'user', name: 'mina', slot: 'sessions', used: '2', cap: '3' };
+    const judged = (changes: { used?: string; cap?: string }) =>
+      judge({ cpu: 1 }, makeResources({ limits: [{ ...limit, ...changes }] }));
+    const by = { scope: 'user', name: 'mina' };
+
+    expect(judged({})).toEqual({ verdict: 'now' });
+    expect(judged({ used: '3' })).toEqual({
+      verdict: 'wait',
+      shortages: [{ slot: 'sessions', asked: 1, have: 0, limit: by }]
+    });
+    expect(judged({ used: '0', cap: '0' })).toEqual({
+      verdict: 'never',
+      shortages: [{ slot: 'sessions', asked: 1, have: 0, limit: by }]
+    });
+  });
+
   test('has an unknown fate while no node is connected', () => {
     const empty = makeResources({ nodes: 0, room: [] });
 

@@ -1,6 +1,6 @@
 /** Whether what is asked for could start now: decided in the page, from the room there is. */
 import type { ImageChoice, Resources, SlotRoom } from '@backendai/api';
-import { parseAmount } from '../amounts';
+import { parseAmount, SESSIONS } from '../amounts';
 
 /** Amounts by slot: bytes, or plain numbers. */
 export type Amounts = Record<string, number>;
@@ -38,11 +38,11 @@ export function readRoom(room: SlotRoom | undefined): Room {
   };
 }
 
-/** Judge *amounts* against the cluster's nodes and the limits of the one who asks. */
+/** Judge a session of *amounts* by the cluster's nodes and the limits of who asks. */
 export function judge(amounts: Amounts, resources: Resources): Judgement {
   const never: Shortage[] = [];
   const wait: Shortage[] = [];
-  for (const [slot, asked] of Object.entries(amounts)) {
+  for (const [slot, asked] of Object.entries({ ...amounts, [SESSIONS]: 1 })) {
     if (asked > 0) {
       const short = findShortages(slot, asked, resources);
       never.push(...short.never);
@@ -66,7 +66,7 @@ function findShortages(
   const never: Shortage[] = [];
   const wait: Shortage[] = [];
   // Without a node nobody knows what the next one will bring.
-  if (nodes > 0) {
+  if (nodes > 0 && slot !== SESSIONS) {
     const { free, largest, most } = readRoom(rooms.find(room => room.slot === slot));
     if (asked > most) {
       never.push({ slot, asked, have: most });
