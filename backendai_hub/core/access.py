@@ -119,6 +119,7 @@ class Action(StrEnum):
     ISSUE_SECRET = "keypair:issue"  # noqa: S105 - a name
     READ_DOTFILES = "dotfiles:read"
     CHANGE_DOTFILES = "dotfiles:update"
+    CHANGE_TENANT_DOTFILES = "tenant-dotfiles:update"
     READ_GROUP_ACCESS = "resource-group-access:read"
     CHANGE_GROUP_ACCESS = "resource-group-access:update"
     CHECK_PRESETS = "preset:check"
@@ -236,6 +237,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.ISSUE_SECRET: (_R.ACCOUNT, _OWN_WRITE),
     _A.READ_DOTFILES: (_R.ACCOUNT, _TENANT_READ),
     _A.CHANGE_DOTFILES: (_R.ACCOUNT, _OWN_WRITE),
+    _A.CHANGE_TENANT_DOTFILES: (_R.TENANCY, _TENANT_WRITE),
     _A.READ_GROUP_ACCESS: (_R.RESOURCES, _SITE_READ),
     _A.CHANGE_GROUP_ACCESS: (_R.RESOURCES, _SITE_WRITE),
     _A.CHECK_PRESETS: (_R.SESSIONS, _SESSION_READ),

@@ -359,6 +359,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     keypair_policy_id: str
     user_policy_id: str
     rate_limit: int
+    project_policy_ids: tuple[str, ...] = ()
     group_ids: tuple[str, ...] = ()
     """The resource groups open to them in any of their projects."""
     registry_ids: tuple[str, ...] = ()

@@ -73,12 +73,14 @@ async def find_actor(
     groups = groups.where(
         ResourceGroupAccessRow.target_id.in_(targets), ResourceGroupRow.is_public
     )
+    policies = select(ProjectRow.resource_policy_id).where(ProjectRow.id.in_(projects))
     allowed = select(RegistryRow.id).where(
         RegistryRow.name_key.in_([fold(name) for name in registries])
     )
     return Actor(
         **values,
         projects=projects,
+        project_policy_ids=await _ids(connection, policies.distinct()),
         group_ids=await _ids(connection, groups.distinct()),
         registry_ids=await _ids(connection, allowed) if registries else (),
     )

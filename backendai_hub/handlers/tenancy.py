@@ -46,24 +46,26 @@ class _DotfilesHandler(APIHandler):
             self.platform, self.principal, self.kind, reference
         )
 
-    @operation(Action.CHANGE_DOTFILES)
+
+class _TenantDotfilesHandler(_DotfilesHandler):
+    @operation(Action.CHANGE_TENANT_DOTFILES)
     async def put(
         self, reference: str, body: dotfiles.DotfilesRequest
     ) -> list[Dotfile]:
-        """Replace the dotfiles that sessions get from here."""
+        """Replace the dotfiles that everybody's sessions get from here."""
         return await dotfiles.write_dotfiles(
             self.platform, self.principal, self.kind, reference, body
         )
 
 
-class DomainDotfilesHandler(_DotfilesHandler):
+class DomainDotfilesHandler(_TenantDotfilesHandler):
     """The dotfiles of a domain."""
 
     path = "api/domains/{reference}/dotfiles"
     kind = "domain"
 
 
-class ProjectDotfilesHandler(_DotfilesHandler):
+class ProjectDotfilesHandler(_TenantDotfilesHandler):
     """The dotfiles of a project."""
 
     path = "api/projects/{reference}/dotfiles"
@@ -75,6 +77,15 @@ class KeypairDotfilesHandler(_DotfilesHandler):
 
     path = "api/keypairs/{reference}/dotfiles"
     kind = "keypair"
+
+    @operation(Action.CHANGE_DOTFILES)
+    async def put(
+        self, reference: str, body: dotfiles.DotfilesRequest
+    ) -> list[Dotfile]:
+        """Replace the dotfiles that sessions get from here."""
+        return await dotfiles.write_dotfiles(
+            self.platform, self.principal, self.kind, reference, body
+        )
 
 
 class KeypairSecretHandler(APIHandler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.access import Action, Principal, Reach, reach
+from backendai_hub.core.access import Action, Principal
 from backendai_hub.core.audit import Act
 from backendai_hub.core.dotfiles import (
     REQUEST_BOOTSTRAP_BYTES,
@@ -14,10 +14,8 @@ from backendai_hub.core.dotfiles import (
     check_dotfiles,
     merge_dotfiles,
 )
-from backendai_hub.core.errors import ForbiddenError
-from backendai_hub.core.nouns import Noun, noun_of
+from backendai_hub.core.nouns import noun_of
 from backendai_hub.db import dotfiles, tenancy
-from backendai_hub.db.nouns import Item
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
@@ -56,10 +54,7 @@ async def write_dotfiles(
     noun = noun_of(kind)
     async with platform.database.transaction() as tx:
         item = await find_visible(tx.connection, principal, noun, reference)
-        target = await require(
-            tx.connection, principal, noun, item, Action.CHANGE_DOTFILES
-        )
-        _refuse_members(principal, noun, item)
+        target = await require(tx.connection, principal, noun, item, change_of(kind))
         if kind == "keypair":
             owner = await tenancy.find_actor(tx.connection, user_id=item["user_id"])
             if owner is not None:
@@ -68,7 +63,7 @@ async def write_dotfiles(
         await dotfiles.put_dotfiles(tx, kind, item["id"], body.files, platform.new_id)
         tx.audit(
             Act(
-                action=Action.CHANGE_DOTFILES,
+                action=change_of(kind),
                 object_kind=kind,
                 object_id=item["id"],
                 object_name=item["name"],
@@ -82,14 +77,11 @@ async def write_dotfiles(
     return body.files
 
 
-def _refuse_members(principal: Principal, noun: Noun, item: Item) -> None:
-    """What everybody of a domain or project gets, only administrators write."""
-    plain = reach(principal, Action.CHANGE_DOTFILES) in {None, Reach.OWN}
-    if noun.name != "keypair" and plain:
-        raise ForbiddenError(
-            f"only an administrator writes the dotfiles of the {noun.name}"
-            f" {item['name']}"
-        )
+def change_of(kind: str) -> Action:
+    """Name the action: what everybody of a tenant gets, its administrators write."""
+    if kind == "keypair":
+        return Action.CHANGE_DOTFILES
+    return Action.CHANGE_TENANT_DOTFILES
 
 
 async def gather(

@@ -228,6 +228,7 @@ def make_principal(
                 *actor.projects,
                 actor.keypair_policy_id,
                 actor.user_policy_id,
+                *actor.project_policy_ids,
                 *actor.group_ids,
                 *actor.registry_ids,
             }

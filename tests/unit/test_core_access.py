@@ -70,6 +70,7 @@ PERSON = (
 TENANTS = words(
     """
     domain:update project:create,update,purge user:create members:update
+    tenant-dotfiles:update
     account:create,reset
     """
 )
