@@ -15,6 +15,7 @@ from backendai_hub.client.accounts import Accounts
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.credentials import Credential, KeypairLogin, Token
+from backendai_hub.client.logins import Logins
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.tenancy import (
     DotfileStore,
@@ -110,6 +111,7 @@ class HubClient:
         self._act_for = act_for
         self.sessions = Sessions(transport, act_for)
         self.accounts = Accounts(transport)
+        self.logins = Logins(transport)
         self.members = Members(transport, act_for)
         self.dotfiles = DotfileStore(transport, act_for)
         self.group_access = GroupAccesses(transport, act_for)

@@ -1,0 +1,267 @@
+"""Commands about sessions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from backendai_hub.api.sessions import SessionRequest
+from backendai_hub.commandline.asking import Asking, make_command
+from backendai_hub.commandline.fields import (
+    KindType,
+    gather_fields,
+    read_text,
+)
+from backendai_hub.commandline.lazy import LazyGroup
+from backendai_hub.commandline.listing import (
+    USUAL,
+    page_size,
+    read_columns,
+    show_items,
+)
+from backendai_hub.commandline.names import NounName
+from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
+from backendai_hub.core.fields import Page, Slots
+from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus, SessionType
+
+_COLUMNS: Final = ("id", "name", "owner", "project", "status", "slots", "reason")
+_FIELDS: Final = Session.__struct_fields__
+_SLOTS: Final = Slots(limits=False)
+
+
+async def find_session(asking: Asking, reference: str) -> Session:
+    """Return the session with this id, or the caller's only live one of this name."""
+    try:
+        return await asking.client.sessions.get(reference)
+    except NotFoundError:
+        live = asking.client.sessions.list(status="live")
+        found = [session async for session in live if session.name == reference]
+    if not found:
+        raise NotFoundError(
+            f"there is no session {reference!r}; one that has ended is named by its id"
+        )
+    if len(found) > 1:
+        ids = ", ".join(session.id for session in found)
+        raise InvalidRequestError(f"several sessions are called {reference!r}: {ids}")
+    return found[0]
+
+
+async def _list(
+    asking: Asking,
+    *,
+    columns: str | None,
+    limit: int,
+    everything: bool,
+    **filters: str | None,
+) -> None:
+    most = None if everything else limit
+    items = asking.client.sessions.list(page_size=page_size(most), **filters)
+    chosen = read_columns(columns, _COLUMNS, _FIELDS)
+    await show_items(asking, items, columns=chosen, limit=most)
+
+
+async def _info(asking: Asking, *, reference: str) -> None:
+    asking.output.show_one(await find_session(asking, reference))
+
+
+async def _start(
+    asking: Asking, *, image: str, wait: bool, slots: tuple[Any, ...], **given: Any
+) -> None:
+    fields = gather_fields({**given, "slots": slots})
+    if "type" in fields:
+        fields["type"] = SessionType(fields["type"])
+    session = await asking.client.sessions.create(SessionRequest(image=image, **fields))
+    if wait:
+        await _wait(asking, session.id)
+        return
+    asking.output.show_one(session)
+
+
+async def _wait_for(asking: Asking, *, reference: str) -> None:
+    await _wait(asking, (await find_session(asking, reference)).id)
+
+
+async def _wait(asking: Asking, session_id: str) -> None:
+    """Tell what a session waits for, until it runs or has ended."""
+    after, told = 0, ""
+    while True:
+        session = await asking.client.sessions.get(session_id)
+        if session.status is SessionStatus.RUNNING or session.status in TERMINAL:
+            break
+        if session.reason != told:
+            told = session.reason
+            asking.output.note(f"{session.name}: {session.status}, {told}")
+        for event in await asking.client.sessions.events(
+            session_id, after=after, wait=20.0
+        ):
+            after = event.seq
+    asking.output.show_one(session)
+    if session.status is not SessionStatus.RUNNING:
+        asking.count_failures(1, 1)
+
+
+async def _terminate(
+    asking: Asking, *, references: tuple[str, ...], force: bool
+) -> None:
+    results: list[dict[str, Any]] = []
+    for reference in references:
+        entry = {"name": reference, "status": None, "reason": None}
+        try:
+            session = await find_session(asking, reference)
+            session = await asking.client.sessions.terminate(session.id, force=force)
+            entry = {"name": session.name, "status": session.status, "reason": None}
+        except HubError as error:
+            if len(references) == 1:
+                raise
+            entry["reason"] = error.message
+        results.append(entry)
+    asking.output.show_list(results, ("name", "status", "reason"))
+    failed = sum(1 for entry in results if entry["status"] is None)
+    asking.count_failures(failed, len(results))
+
+
+async def _events(asking: Asking, *, reference: str, follow: bool) -> None:
+    session = await find_session(asking, reference)
+    after = 0
+    while True:
+        wait = 20.0 if follow else 0.0
+        events = await asking.client.sessions.events(session.id, after=after, wait=wait)
+        if events or not follow:
+            asking.output.show_list(events, ("at", "kind", "text"))
+        if events:
+            after = events[-1].seq
+        if not follow or any(event.status in TERMINAL for event in events):
+            return
+
+
+async def _resources(asking: Asking) -> None:
+    found = await asking.client.resources()
+    if asking.output.as_json:
+        asking.output.show_one(found)
+        return
+    asking.output.note("free now")
+    asking.output.show_list(found.room, ("slot", "free", "total", "largest"))
+    asking.output.note("limits")
+    asking.output.show_list(found.limits, ("scope", "name", "slot", "used", "cap"))
+
+
+class _SlotsType(click.ParamType[Any]):
+    name = "amounts"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return read_text(_SLOTS, value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_REFERENCE: Final = click.Argument(["reference"], metavar="SESSION")
+_LIST_OPTIONS: Final = (
+    click.Option(
+        ["--status"],
+        help="Show only these, such as RUNNING; 'live' is what has not ended.",
+    ),
+    click.Option(["--owner"], help="Whose; '*' is everybody's that you may see."),
+    click.Option(["--order"], help="How to sort, such as -created_at."),
+    click.Option(
+        ["--limit"],
+        type=click.IntRange(min=1),
+        default=USUAL,
+        show_default=True,
+        help="Show at most so many.",
+    ),
+    click.Option(["--all", "everything"], is_flag=True, help="Show all."),
+    click.Option(
+        ["--columns"], metavar="FIELD,…", help=f"Show these: {', '.join(_FIELDS)}."
+    ),
+)
+_START_OPTIONS: Final = (
+    click.Argument(["image"], type=NounName("image")),
+    click.Option(["--name"], help="What to call it."),
+    click.Option(
+        ["--project"], type=NounName("project"), help="For which project it counts."
+    ),
+    click.Option(
+        ["--resource-group"],
+        type=NounName("resource-group"),
+        help="On whose nodes it runs.",
+    ),
+    click.Option(
+        ["--slots"],
+        type=_SlotsType(),
+        multiple=True,
+        metavar="SLOT=AMOUNT",
+        help="How much it gets, such as cpu=2,mem=4g.",
+    ),
+    click.Option(["--shmem"], help="Shared memory, which is part of mem."),
+    click.Option(["--priority"], type=int, help="0 to 100; higher comes first."),
+    click.Option(["--cluster-size"], type=int, help="How many containers."),
+    click.Option(
+        ["--type"],
+        type=click.Choice([str(t) for t in SessionType]),
+        help="What it is for.",
+    ),
+    click.Option(
+        ["--bootstrap-script"],
+        type=KindType("bootstrap_script", Page()),
+        help="A script to run once before it is ready.",
+    ),
+    click.Option(
+        ["--wait"], is_flag=True, help="Wait until it runs, and say what it waits for."
+    ),
+)
+
+session = LazyGroup(
+    "session",
+    help="Sessions.",
+    made={
+        "list": lambda: make_command(
+            "list", _list, _LIST_OPTIONS, help="List sessions."
+        ),
+        "info": lambda: make_command(
+            "info", _info, [_REFERENCE], help="Show one session."
+        ),
+        "start": lambda: make_command(
+            "start",
+            _start,
+            _START_OPTIONS,
+            help="Ask for a session of IMAGE; it waits until there is room for it.",
+        ),
+        "wait": lambda: make_command(
+            "wait",
+            _wait_for,
+            [_REFERENCE],
+            help="Wait until a session runs; exit code 1 if it ends before.",
+        ),
+        "terminate": lambda: make_command(
+            "terminate",
+            _terminate,
+            [
+                click.Argument(
+                    ["references"], metavar="SESSION...", nargs=-1, required=True
+                ),
+                click.Option(
+                    ["--force"], is_flag=True, help="Do not wait for the node."
+                ),
+            ],
+            help="End sessions; those that wait are cancelled.",
+        ),
+        "events": lambda: make_command(
+            "events",
+            _events,
+            [
+                _REFERENCE,
+                click.Option(["--follow"], is_flag=True, help="Go on until it ends."),
+            ],
+            help="Show what has happened to a session.",
+        ),
+    },
+)
+resources = make_command(
+    "resources", _resources, [], help="Show what is free now, and your limits."
+)
