@@ -188,6 +188,14 @@ describe('a preset', () => {
     });
   });
 
+  test('tells no group where there is no choice', () => {
+    const preset = makePreset({ resource_group: 'default' });
+    const chosen = choosePreset(fresh, preset, resources);
+
+    expect(toSpec(chosen).resource_group).toBeNull();
+    expect(hasPreset(chosen, preset)).toBe(true);
+  });
+
   test('keeps what it says nothing of', () => {
     const preset = makePreset({ resource_slots: { cpu: '1' } });
 
