@@ -47,6 +47,7 @@ from backendai_hub.operations.platform import Platform, Settings, Vault
 from backendai_hub.reconcilers.attachments import AttachmentsReconciler
 from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
+from backendai_hub.reconcilers.images import RescansReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
 from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
@@ -167,6 +168,12 @@ class HubService(Application):
         {"cpu": "1", "mem": "1g"},
         help="What a session gets of cpu and mem if neither it nor its image says so.",
     ).tag(config=True)
+    max_images_per_rescan = Integer(
+        10_000,
+        min=1,
+        help="""How many tags of one registry are read at most. What is beyond is not
+        on offer, and said; nothing is taken away then.""",
+    ).tag(config=True)
     max_live_sessions = Integer(
         100, help="How many sessions one user may have waiting or running."
     ).tag(config=True)
@@ -274,6 +281,7 @@ class HubService(Application):
             join_project=self.join_project,
             group_rules=read_rules(self.group_rules),
             max_password_days=self.max_password_days,
+            max_images_per_rescan=self.max_images_per_rescan,
             max_live_sessions=self.max_live_sessions,
             heartbeat_seconds=self.heartbeat_seconds,
             suspect_seconds=self.suspect_seconds,
@@ -374,6 +382,7 @@ class HubService(Application):
             NodesReconciler(platform, signals),
             DeadlinesReconciler(platform, signals),
             KeysReconciler(platform, signals),
+            RescansReconciler(platform, signals),
         ]
         if self.hub_api_url:
             hub = JupyterHubClient(

@@ -30,6 +30,8 @@ class EventKind(StrEnum):
     ACCOUNT_PASSWORD_CHANGED = "account.password-changed"  # noqa: S105 - a name
     ACCOUNT_LOCKED = "account.locked"
     USER_JOINED = "user.joined"
+    IMAGE_INSTALL = "image.install"
+    REGISTRY_RESCAN = "registry.rescan"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

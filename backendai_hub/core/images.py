@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -164,3 +165,26 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     shmem: str = "64m"
     accelerators: list[str] = []
     type: str = ImageType.COMPUTE
+
+
+def merge_minimum(
+    own_before: Mapping[str, int | None],
+    before: Mapping[str, int | None],
+    own: Mapping[str, int | None],
+) -> dict[str, int | None]:
+    """Return an image's minimum now that it asks for *own* itself.
+
+    What administrators have changed stays theirs, but for cpu and mem it is never
+    below what the image asks for. Slots that nobody has changed follow the image.
+    """
+    untouched = {
+        slot
+        for slot in {*own_before, *before, *own}
+        if before.get(slot) == own_before.get(slot)
+    }
+    kept = {slot: least for slot, least in before.items() if slot not in untouched}
+    minimum = kept | {slot: least for slot, least in own.items() if slot in untouched}
+    for slot in ("cpu", "mem"):
+        if own.get(slot):
+            minimum[slot] = max(minimum.get(slot) or 0, own[slot] or 0)
+    return minimum

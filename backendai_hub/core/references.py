@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import urlsplit
 
 from backendai_hub.core.errors import InvalidRequestError
 
@@ -52,6 +53,26 @@ def find_registry(reference: str) -> str:
     if not slash or not is_host or first in _HUB_HOSTS:
         return DOCKER_HUB
     return first
+
+
+def host_of(url: str) -> str:
+    """Return how references name the registry that answers at *url*.
+
+    The usual port of https is left out where the rest still looks like a host to
+    engines, which take a word without dot and port for a folder of the usual registry.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        return ""
+    if host == f"registry-1.{DOCKER_HUB}" or host in _HUB_HOSTS:
+        return DOCKER_HUB
+    host = f"[{host}]" if ":" in host else host
+    is_clear = host == "localhost" or not set(".[").isdisjoint(host)
+    if is_clear and (port is None or (port == 443 and parts.scheme == "https")):
+        return host
+    return f"{host}:{port or (80 if parts.scheme == 'http' else 443)}"
 
 
 def shorten(reference: str) -> str:

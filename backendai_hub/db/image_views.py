@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from backendai_hub.core.references import shorten
 from backendai_hub.db.tables import (
     AgentRow,
     ImageAliasRow,
@@ -15,6 +16,27 @@ from backendai_hub.db.tables import (
     RegistryRow,
     UserRow,
 )
+
+
+def is_held(
+    runtime: str,
+    held: Collection[str],
+    references: Mapping[str, str],
+    digests: Collection[str],
+) -> bool:
+    """Tell whether a node with this runtime, which lists what it has, has an image.
+
+    Engines leave the usual registry's name away, and call an image by its digests:
+    that of its configuration, or of its manifest, whichever tag it was fetched by.
+    """
+    reference = references.get(runtime)
+    if reference is None:
+        return False
+    return (
+        reference in held
+        or shorten(reference) in held
+        or any(digest and digest in held for digest in digests)
+    )
 
 
 async def describe_images(
@@ -25,6 +47,8 @@ async def describe_images(
         select(
             ImageRow.id,
             ImageRow.references,
+            ImageRow.digest,
+            ImageRow.config_digest,
             RegistryRow.name.label("registry"),
             UserRow.name.label("owner"),
         )
@@ -32,14 +56,14 @@ async def describe_images(
         .outerjoin(UserRow, UserRow.id == ImageRow.owner_id)
         .where(ImageRow.id.in_(ids))
     )
-    held: dict[tuple[str, str], int] = {}
-    nodes = await connection.execute(
-        select(AgentRow.isolation, AgentRow.images).where(AgentRow.status == "ALIVE")
-    )
-    for isolation, references in nodes:
-        for reference in set(references):
-            key = (str(isolation.get("runtime", "")), reference)
-            held[key] = held.get(key, 0) + 1
+    nodes = [
+        (str(isolation.get("runtime", "")), frozenset(held))
+        for isolation, held in await connection.execute(
+            select(AgentRow.isolation, AgentRow.images).where(
+                AgentRow.status == "ALIVE"
+            )
+        )
+    ]
     aliases: dict[str, list[str]] = {}
     for image_id, alias in await connection.execute(
         select(ImageAliasRow.image_id, ImageAliasRow.alias)
@@ -52,7 +76,10 @@ async def describe_images(
             "registry": row.registry,
             "owner": row.owner,
             "aliases": aliases.get(row.id, []),
-            "installed": sum(held.get(r, 0) for r in row.references.items()),
+            "installed": sum(
+                is_held(runtime, held, row.references, (row.digest, row.config_digest))
+                for runtime, held in nodes
+            ),
         }
         for row in rows
     }

@@ -8,7 +8,13 @@ from typing import Any
 from sqlalchemy import insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.images import LOCAL_REGISTRY, Image, RegistryType
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.images import (
+    LOCAL_REGISTRY,
+    Image,
+    RegistryType,
+    merge_minimum,
+)
 from backendai_hub.core.names import fold
 from backendai_hub.core.slots import format_amount, parse_amount, parse_slots
 from backendai_hub.db.engine import Transaction
@@ -77,6 +83,7 @@ async def put_local_images(
         values = {
             "name": image.name,
             "title": image.title,
+            "registry_id": registry,
             "references": image.references,
             "label_minimum": minimum,
             "minimum": minimum,
@@ -88,23 +95,60 @@ async def put_local_images(
             "position": position,
             "modified_at": tx.now,
         }
-        same = (
-            local
-            & (ImageRow.name_key == fold(image.name))
-            & (ImageRow.architecture == image.architecture)
+        # Also one that a registry had till now: the configuration's word counts.
+        same = (ImageRow.name_key == fold(image.name)) & (
+            ImageRow.architecture == image.architecture
         )
-        known = await tx.execute(update(ImageRow).where(same).values(**values))
-        if not known.rowcount:
+        known = (
+            await tx.execute(
+                select(ImageRow.label_minimum, ImageRow.minimum).where(same)
+            )
+        ).first()
+        if known is not None:
+            values["minimum"] = merge_minimum(
+                known.label_minimum, known.minimum, minimum
+            )
+            await tx.execute(update(ImageRow).where(same).values(**values))
+        else:
             await tx.execute(
                 insert(ImageRow).values(
                     id=new_id(),
                     name_key=fold(image.name),
                     architecture=image.architecture,
-                    registry_id=registry,
                     created_at=tx.now,
                     **values,
                 )
             )
+
+
+def named(reference: str) -> Any:
+    """Build the condition that an image is what *reference* says.
+
+    A name, which there may be once for each architecture; ``name@architecture``; an
+    alias; or an id.
+    """
+    key = fold(reference)
+    aliased = select(ImageAliasRow.image_id).where(ImageAliasRow.alias_key == key)
+    found = [ImageRow.name_key == key, ImageRow.id == key, ImageRow.id.in_(aliased)]
+    name, at, architecture = key.rpartition("@")
+    if at:
+        built = ImageRow.architecture == architecture
+        found.append((ImageRow.name_key == name) & built)
+    return or_(*found)
+
+
+def choose_image(rows: Sequence[dict[str, Any]], reference: str) -> dict[str, Any]:
+    """Return the one of several images that is meant: the only one on offer.
+
+    Raises :class:`InvalidRequestError` where it is built for several architectures.
+    """
+    alive = [row for row in rows if row["status"] == "ALIVE"]
+    if len(alive) == 1:
+        return alive[0]
+    names = sorted(f"{row['name']}@{row['architecture']}" for row in alive or rows)
+    raise InvalidRequestError(
+        f"{reference[:128]!r} is several images; say which: {', '.join(names)}"
+    )
 
 
 def _visible(owner_id: str, registries: Sequence[str]) -> Any:
@@ -144,23 +188,14 @@ async def find_images(
 ) -> list[Image]:
     """Find what a user may mean by *wanted*: a name, an alias or an id.
 
-    There is one for each architecture.
+    A name may be there once for each architecture; ``name@architecture`` is one.
     """
     allowed = await connection.scalar(
         select(DomainRow.allowed_docker_registries).where(DomainRow.id == domain_id)
     )
-    if not allowed:
+    if not allowed or "\0" in wanted:
         return []
-    alias = select(ImageAliasRow.image_id).where(
-        ImageAliasRow.alias_key == fold(wanted)
-    )
-    query = _visible(owner_id, allowed).where(
-        or_(
-            ImageRow.name_key == fold(wanted),
-            ImageRow.id == wanted,
-            ImageRow.id.in_(alias),
-        )
-    )
+    query = _visible(owner_id, allowed).where(named(wanted))
     return [_image(row) for row in await connection.execute(query)]
 
 

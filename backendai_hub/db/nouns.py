@@ -33,6 +33,8 @@ from backendai_hub.core.ids import is_id
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Noun, noun_of
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.images import choose_image
+from backendai_hub.db.images import named as named_image
 from backendai_hub.db.ledger import insert_ignore
 from backendai_hub.db.sessions import format_time
 from backendai_hub.db.tables import (
@@ -167,6 +169,8 @@ def _named(noun: Noun, reference: str, domain_id: str) -> Any:
     An id, or a name; ``domain:name`` for what is named inside a domain, where a bare
     name means one's own domain.
     """
+    if noun.name == "image":
+        return named_image(reference)
     row = table_of(noun).row
     key = fold(reference)
     if is_id(key):
@@ -191,14 +195,19 @@ async def find_item(
     sight: Any = None,
     lock: bool = False,
 ) -> Item | None:
-    """Find one item by id or name, if it is in sight."""
+    """Find one item by id or name, if it is in sight.
+
+    Raises :class:`InvalidRequestError` for the name of several images.
+    """
     query = _query(noun.name).where(_named(noun, reference, domain_id))
     if sight is not None:
         query = query.where(sight)
     if lock:
         query = query.with_for_update(of=table_of(noun).row)
-    row = (await connection.execute(query)).mappings().first()
-    return None if row is None else dict(row)
+    rows = [dict(row) for row in (await connection.execute(query)).mappings()]
+    if len(rows) > 1 and noun.name == "image":
+        return choose_image(rows, reference)
+    return rows[0] if rows else None
 
 
 class ListFilter(msgspec.Struct, frozen=True, kw_only=True):

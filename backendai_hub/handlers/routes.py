@@ -29,6 +29,14 @@ from backendai_hub.handlers.logins import (
     LoginsHandler,
     LoginTokenHandler,
 )
+from backendai_hub.handlers.images import (
+    AliasesHandler,
+    ForgetImageHandler,
+    InstallImageHandler,
+    InstallsHandler,
+    RescanHandler,
+    UntagImageHandler,
+)
 from backendai_hub.handlers.nouns import NOUN_HANDLERS
 from backendai_hub.handlers.sessions import (
     AgentsHandler,
@@ -66,6 +74,12 @@ API: tuple[type[APIHandler], ...] = (
     PresetCheckHandler,
     UsageHandler,
     AgentHandler,
+    RescanHandler,
+    AliasesHandler,
+    ForgetImageHandler,
+    UntagImageHandler,
+    InstallImageHandler,
+    InstallsHandler,
     *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,8 +15,11 @@ from backendai_hub.api.agents import (
     ImageWish,
     RegistryCredential,
 )
-from backendai_hub.core.references import DOCKER_HUB, find_registry
+from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.references import find_registry, host_of, shorten
 from backendai_hub.db import agents, installs
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.images import load_images
 from backendai_hub.db.installs import InstallRecord, RegistryLogin
 from backendai_hub.operations.platform import Platform, SecretLostError
 
@@ -64,7 +66,7 @@ def choose_login(
     if login is None or login.password is None:
         return None
     registry = find_registry(reference)
-    if _host(f"//{registry}") != _host(login.url):
+    if host_of(login.url) not in {registry, host_of(f"https://{registry}")}:
         return None
     try:
         password = str(platform.vault.open(login.password))
@@ -74,17 +76,6 @@ def choose_login(
     return RegistryCredential(
         registry=registry, username=login.username, password=password
     )
-
-
-def _host(url: str) -> str:
-    """Return the registry that *url* is of, as references name it."""
-    parts = urlsplit(url)
-    host = parts.netloc.lower()
-    if parts.scheme in {"", "https"}:
-        host = host.removesuffix(":443")
-    if host == f"registry-1.{DOCKER_HUB}":  # where its API answers
-        return DOCKER_HUB
-    return find_registry(f"{host}/")
 
 
 def list_wanted(
@@ -133,7 +124,8 @@ def find_changes(
     for record in records:
         said = told.get(record.reference)
         if said is None or said.wanted is not record.wanted:
-            if record.wanted is ImageWish.ABSENT or record.reference not in held:
+            names = {record.reference, shorten(record.reference)}
+            if record.wanted is ImageWish.ABSENT or held.isdisjoint(names):
                 continue
             said = ImageProgress(
                 reference=record.reference,
@@ -178,6 +170,7 @@ async def accept_images(
         return
     async with platform.database.transaction() as tx:
         over = False
+        told = []
         for change in changes:
             written = await installs.change_install(
                 tx,
@@ -186,7 +179,52 @@ async def accept_images(
                 progress=change.progress,
                 reason=change.reason,
             )
+            if written and is_news(change):
+                told.append(change)
             removed = change.before.wanted is ImageWish.ABSENT
             over |= written and removed and change.state is ImageState.DONE
+        if told:
+            await _record(tx, agent_id, told)
         if over:  # once gone, the image may come back for a session
             await agents.bump_generation(tx, agent_id)
+
+
+def is_news(change: InstallChange) -> bool:
+    """Tell whether people are told: of another state, and of every tenth of the way."""
+    before = change.before
+    if change.state is not before.state:
+        return True
+    return int((change.progress or 0) * 10) != int((before.progress or 0) * 10)
+
+
+async def _record(
+    tx: Transaction, agent_id: str, changes: Sequence[InstallChange]
+) -> None:
+    node = await agents.get_agent(tx.connection, agent_id)
+    images = await load_images(tx.connection, [c.before.image_id for c in changes])
+    for change in changes:
+        image = images[change.before.image_id].name
+        tx.record(
+            Event(
+                kind=EventKind.IMAGE_INSTALL,
+                text=f"node {node.name}: {_tell(change, image)}",
+                actor=change.before.requested_by,
+                agent_id=agent_id,
+                status=str(change.state),
+            )
+        )
+
+
+def _tell(change: InstallChange, image: str) -> str:
+    is_wanted = change.before.wanted is ImageWish.PRESENT
+    match change.state:
+        case ImageState.DONE:
+            return f"has {image}" if is_wanted else f"has {image} no longer"
+        case ImageState.FAILED:
+            what = "fetch" if is_wanted else "remove"
+            return f"cannot {what} {image}: {change.reason}"
+        case ImageState.PULLING:
+            far = "" if change.progress is None else f", {change.progress:.0%}"
+            return f"fetches {image}{far}"
+        case ImageState.WAITING:
+            return f"waits to {'fetch' if is_wanted else 'remove'} {image}"

@@ -93,6 +93,8 @@ class Settings:
     hub_admins_are_superadmins: bool = False
     max_password_days: int = 0
     """After so many days a password has to be changed; 0: never."""
+    max_images_per_rescan: int = 10_000
+    """Tags that are read of one registry at most."""
     max_live_sessions: int = 100
     """Sessions of one user that wait or run at once; more are refused."""
     heartbeat_seconds: float = 5.0
@@ -111,6 +113,8 @@ class Platform:
     new_id: Callable[[], str] = new_id
     actors: dict[str, Any] = field(default_factory=dict)
     """What is known of people who asked lately; emptied whenever tenancy changes."""
+    rescans: dict[str, Any] = field(default_factory=dict)
+    """The latest reading of each registry, by its id."""
     guesses: GuessLimiter = field(default_factory=GuessLimiter)
     """Attempts at passwords that were wrong."""
     key_uses: KeyUses = field(default_factory=KeyUses)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -12,6 +11,7 @@ from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import InUseError, InvalidRequestError
 from backendai_hub.core.images import RegistryType
 from backendai_hub.core.nouns import Noun
+from backendai_hub.core.references import host_of
 from backendai_hub.core.slots import describe_amount, format_amount, parse_slots
 from backendai_hub.db import nouns, purges
 from backendai_hub.db.engine import Transaction
@@ -30,6 +30,8 @@ from backendai_hub.db.tables import (
 )
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.rules import Columns, Rules, refuse_default, refuse_used
+from backendai_hub.registries.address import read_address
+from backendai_hub.registries.names import check_repository
 
 _USERS_OF_POLICY: dict[str, tuple[str, Any]] = {
     "keypair-policy": ("keypairs", KeypairRow),
@@ -220,18 +222,18 @@ class RegistryRules(Rules):
                 "type: the registry 'local' is there already; its images are those of"
                 " the configuration"
             )
-        if "url" not in columns or kind == RegistryType.LOCAL:
+        for repository in columns.get("repositories", ()):
+            check_repository(repository)
+        if columns.get("project"):
+            check_repository(columns["project"])
+        if not columns.get("url") or kind == RegistryType.LOCAL:
             return
-        address = urlsplit(columns["url"])
-        if address.scheme not in {"http", "https"} or not address.hostname:
+        host = _check_address(columns["url"])
+        is_kept = "password" not in columns and old is not None and old["password"]
+        if old is not None and is_kept and host_of(old["url"]) != host:
             raise InvalidRequestError(
-                f"url: {columns['url'][:128]!r} is not an address such as"
-                " https://registry.example"
-            )
-        if address.username or address.password or address.query or address.fragment:
-            raise InvalidRequestError(
-                "url: leave out user, password, query and fragment; credentials go into"
-                " username and password"
+                "url: this is another host; give its password with it, or an empty one:"
+                " the stored one is for the host of before"
             )
 
     async def create(
@@ -288,6 +290,15 @@ def _seal_token(platform: Platform, columns: Columns) -> Columns:
         return columns
     sealed = platform.vault.seal(token).decode("ascii")
     return {**columns, "wsproxy_api_token": sealed}
+
+
+def _check_address(url: str) -> str:
+    """Return the registry's host; what is no bare address of one is refused."""
+    try:
+        read_address(url)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"url: {error.message}") from None
+    return host_of(url)
 
 
 def _seal(platform: Platform, columns: Columns) -> Columns:

@@ -320,7 +320,7 @@ def _build(
     session_id = platform.new_id()
     name = request.name
     if name is None:
-        name = f"{image.name.rsplit('/', 1)[-1]}-{session_id[-6:]}"
+        name = f"{_name_after(image)}-{session_id[-6:]}"
     check_session_name(name)
     attachment = request.attachment
     if attachment is None:
@@ -357,6 +357,13 @@ def _build(
         ended_at=None,
         deadline_at=None,
     )
+
+
+def _name_after(image: Image) -> str:
+    """Begin a session's name with its image's, which may be of any form."""
+    last = image.name.rsplit("/", 1)[-1].partition("@")[0]
+    plain = re.sub(r"[^a-zA-Z0-9._-]+", "-", last)[:50]
+    return plain.strip("-._") or "session"
 
 
 def _hash(request: SessionRequest) -> str:

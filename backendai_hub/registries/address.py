@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -44,6 +45,19 @@ def find_origin(url: str) -> Origin | None:
     return Origin(parts.scheme, parts.hostname, port or _PORTS[parts.scheme])
 
 
+def is_off_limits(host: str) -> bool:
+    """Tell whether *host* is an address at which no registry is.
+
+    Link-local addresses are those at which clouds tell machines their secrets.
+    """
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    plain = getattr(address, "ipv4_mapped", None) or address
+    return bool(plain.is_link_local or plain.is_multicast or plain.is_unspecified)
+
+
 def read_address(url: str) -> Origin:
     """Read the address of a registry, as administrators write it."""
     origin = find_origin(url)
@@ -52,6 +66,11 @@ def read_address(url: str) -> Origin:
         raise InvalidRequestError(
             "a registry's address is https://host or https://host:port, without a"
             " path; user name and password are fields of their own"
+        )
+    if is_off_limits(origin.host):
+        raise InvalidRequestError(
+            f"a registry's address is not {origin.host}: link-local, multicast and"
+            " unspecified addresses are never asked"
         )
     host = _ANSWERS_AT.get(origin.host, origin.host)
     return Origin(origin.scheme, host, origin.port)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -11,11 +13,13 @@ from urllib.parse import urljoin
 
 import aiohttp
 import msgspec
+from aiohttp.abc import ResolveResult
+from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDictProxy
 from yarl import URL
 
 from backendai_hub.core.errors import RegistryError, RegistryRefusedError
-from backendai_hub.registries.address import Origin, find_origin
+from backendai_hub.registries.address import Origin, find_origin, is_off_limits
 from backendai_hub.registries.challenges import (
     Challenge,
     choose_challenge,
@@ -54,6 +58,23 @@ class Answer(msgspec.Struct, frozen=True):
     headers: CIMultiDictProxy[str]
     body: bytes
     origin: Origin | None
+
+
+class _Resolver(ThreadedResolver):
+    """Finds the addresses of names, but for those at which no registry is."""
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,
+    ) -> list[ResolveResult]:
+        """Return the addresses of *host*."""
+        found = await super().resolve(host, port, family)
+        allowed = [entry for entry in found if not is_off_limits(entry["host"])]
+        if not allowed:
+            raise OSError(errno.EACCES, "its address is link-local")
+        return allowed
 
 
 class Connection:
@@ -179,6 +200,9 @@ class Connection:
     async def _bounded(
         self, method: str, url: str, *, headers: Mapping[str, str], largest: int
     ) -> Answer:
+        origin = find_origin(url)
+        if origin is not None and is_off_limits(origin.host):
+            raise self.error(f"sends to {origin.host}, where no registry is")
         try:
             async with self._open().request(
                 method,
@@ -213,6 +237,7 @@ class Connection:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(resolver=_Resolver()),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=self._timeout,
             )

@@ -271,7 +271,7 @@ export interface paths {
         };
         /** Read the dotfiles that sessions get from here. */
         get: operations["get_api_domains_reference_dotfiles"];
-        /** Replace the dotfiles that sessions get from here. */
+        /** Replace the dotfiles that everybody's sessions get from here. */
         put: operations["put_api_domains_reference_dotfiles"];
         post?: never;
         delete?: never;
@@ -833,7 +833,7 @@ export interface paths {
         };
         /** Read the dotfiles that sessions get from here. */
         get: operations["get_api_projects_reference_dotfiles"];
-        /** Replace the dotfiles that sessions get from here. */
+        /** Replace the dotfiles that everybody's sessions get from here. */
         put: operations["put_api_projects_reference_dotfiles"];
         post?: never;
         delete?: never;
@@ -4412,7 +4412,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Replace the dotfiles that sessions get from here. */
+            /** @description Replace the dotfiles that everybody's sessions get from here. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6052,7 +6052,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Replace the dotfiles that sessions get from here. */
+            /** @description Replace the dotfiles that everybody's sessions get from here. */
             200: {
                 headers: {
                     [name: string]: unknown;
