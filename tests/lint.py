@@ -38,6 +38,8 @@ def checks() -> Iterator[Check]:
     if find_spec("backendai_hub.handlers.spec"):
         spec = [sys.executable, "-m", "backendai_hub.handlers.spec", "--check"]
         yield Check("api description", spec)
+        roles = [sys.executable, "-m", "backendai_hub.handlers.matrix", "--check"]
+        yield Check("roles of routes", roles)
     if find_spec("sphinx"):
         build = ["-q", "-W", "--keep-going", "docs/source", "docs/build/html"]
         yield Check("documentation", [f"{BIN}/sphinx-build", *build])
