@@ -144,6 +144,6 @@ def _read_role(where: str, given: str | None) -> Role | None:
         return Role(given)
     except ValueError:
         raise ConfigurationError(
-            f"{where}: {given!r} is not a role{suggest(given, list(Role))}; use"
+            f"{where}: {given!r} is not a role{suggest(given, map(str, Role))}; use"
             f" {', '.join(Role)}"
         ) from None

@@ -7,14 +7,12 @@ given so is taken back: manual memberships and roles stay.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import logging
 from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.audit import Act
 from backendai_hub.core.directory import Grants, apply_rules
@@ -32,6 +30,7 @@ log = logging.getLogger("backendai_hub.directory")
 FOLLOW_GROUPS: Final = "user:follow-groups"
 _MARK: Final = 16
 """How much of a digest is about the rules; the rest is about the user."""
+_MOST_TOLD: Final = 1000
 
 
 async def follow_groups(
@@ -113,7 +112,7 @@ async def _apply(
     values: dict[str, Any] = {}
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
-    domain = await _find_new_domain(tx.connection, actor, grants)
+    domain = await _find_new_domain(platform, tx, actor, grants)
     if domain is not None:
         first = await join_new_domain(platform, tx, actor.id, domain[0])
         values |= {"domain_id": domain[0], "project_id": first}
@@ -122,7 +121,7 @@ async def _apply(
             actor, domain_id=domain[0], domain=domain[1], project_id=first
         )
     has = await tenancy.read_granted(tx.connection, actor.id)
-    joined, left = await _follow_projects(tx, actor, has, grants)
+    joined, left = await _follow_projects(platform, tx, actor, has, grants)
     if joined or left:
         before["left_projects"], after["joined_projects"] = left, joined
     if actor.project_id in left:
@@ -153,20 +152,22 @@ async def _apply(
 
 
 async def _find_new_domain(
-    connection: AsyncConnection, actor: Actor, grants: Grants
+    platform: Platform, tx: Transaction, actor: Actor, grants: Grants
 ) -> tuple[str, str] | None:
     """Return the domain, id and name, that a user moves to."""
     if grants.domain is None or fold(grants.domain) == fold(actor.domain):
         return None
-    found = await tenancy.find_domain(connection, grants.domain)
+    found = await tenancy.find_domain(tx.connection, grants.domain)
     if found is None:
-        _tell_once(f"a rule gives the domain {grants.domain!r}, which does not exist")
+        _tell_once(
+            platform, f"a rule gives the domain {grants.domain!r}, which does not exist"
+        )
         return None
     return found, grants.domain
 
 
 async def _follow_projects(
-    tx: Transaction, actor: Actor, has: Granted, grants: Grants
+    platform: Platform, tx: Transaction, actor: Actor, has: Granted, grants: Grants
 ) -> tuple[list[str], list[str]]:
     """Join and leave projects; return the ids of those joined and those left."""
     wanted = []
@@ -174,15 +175,18 @@ async def _follow_projects(
         name = f"{grant.domain or actor.domain}:{grant.project}"
         if grant.domain is not None and fold(grant.domain) != fold(actor.domain):
             _tell_once(
+                platform,
                 f"a rule gives the project {name!r} to people of the domain"
-                f" {actor.domain!r}; people are in projects of their own domain only"
+                f" {actor.domain!r}; people are in projects of their own domain only",
             )
             continue
         found = await tenancy.find_project(
             tx.connection, actor.domain_id, grant.project
         )
         if found is None:
-            _tell_once(f"a rule gives the project {name!r}, which does not exist")
+            _tell_once(
+                platform, f"a rule gives the project {name!r}, which does not exist"
+            )
             continue
         wanted.append(found)
     joined = [
@@ -209,6 +213,7 @@ def _follow_role(has: Granted, wanted: Role | None) -> dict[str, Any]:
     return {}
 
 
-@functools.lru_cache(maxsize=1000)
-def _tell_once(sentence: str) -> None:
-    log.warning("%s; it is ignored", sentence)
+def _tell_once(platform: Platform, sentence: str) -> None:
+    if sentence not in platform.told and len(platform.told) < _MOST_TOLD:
+        platform.told.add(sentence)
+        log.warning("%s; it is ignored", sentence)

@@ -117,4 +117,6 @@ class Platform:
     """The latest reading of each registry, by its id."""
     guesses: GuessLimiter = field(default_factory=GuessLimiter)
     """Attempts at passwords that were wrong."""
+    told: set[str] = field(default_factory=set)
+    """What the log has been told once."""
     key_uses: KeyUses = field(default_factory=KeyUses)
