@@ -6,11 +6,19 @@ installation does; everybody else through the service itself, by that administra
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import dataclasses
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import os
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
 
 from backendai_hub.core.access import ADMIN_SCOPES, USER_SCOPES
 from backendai_hub.core.nouns import noun_of
@@ -158,3 +166,140 @@ async def make_domain(admin: KeyAPI, name: str, *projects: str) -> dict[str, Any
     )
     assert status == 200, body
     return made
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """A service with two domains that hold twins of everything.
+
+    Domain ``amber`` and domain ``beryl`` have the same kinds of things, whose names
+    begin with the domain's; ``keys`` are the keypairs of their people, and of the
+    site's own: ``root`` and ``mona``, the monitor.
+    """
+
+    stack: Stack
+    keys: dict[str, tuple[str, str]]
+    things: dict[str, dict[str, dict[str, Any]]]
+    """What was made, by domain and by the plural of its noun."""
+
+    def api(self, name: str) -> KeyAPI:
+        """Return somebody's API, which still has to be entered."""
+        return KeyAPI(self.stack.url, *self.keys[name])
+
+
+DOMAINS = ("amber", "beryl")
+
+
+@contextmanager
+def standing_site(engine: str) -> Iterator[Site]:
+    """Run a service with two domains; *engine* is ``sqlite`` or ``postgresql``."""
+    with ExitStack() as opened:
+        folder = opened.enter_context(
+            tempfile.TemporaryDirectory(prefix="backendai-", dir=_fast_folder())
+        )
+        url = None
+        if engine == "postgresql":
+            url = opened.enter_context(postgres_database())
+        stack = Stack(Path(folder) / "data", url)
+        opened.callback(stack.stop)
+        yield asyncio.run(_make_site(stack))
+
+
+def _fast_folder() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@contextmanager
+def postgres_database() -> Iterator[str]:
+    """Make a database on the tests' PostgreSQL, and remove it at the end."""
+    server = make_url(os.environ["BACKENDAI_TEST_POSTGRES_URL"])
+    server = server.set(drivername="postgresql+psycopg")
+    name = f"test_{uuid.uuid4().hex}"
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            connection.execute(text(f'CREATE DATABASE "{name}"'))
+        yield server.set(database=name).render_as_string(hide_password=False)
+        with engine.connect() as connection:
+            connection.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
+    finally:
+        engine.dispose()
+
+
+async def _make_site(stack: Stack) -> Site:
+    await stack.start_service()
+    await stack.start_agent()
+    keys: dict[str, tuple[str, str]] = {}
+    things: dict[str, dict[str, dict[str, Any]]] = {}
+    async with admin_api(stack) as admin:
+        keys["root"] = (admin.access_key, admin.secret)
+        mona = await make_person(stack, admin, "mona", role=Role.MONITOR)
+        keys["mona"] = (mona.access_key, mona.secret)
+        for domain in DOMAINS:
+            things[domain] = await _make_twin(stack, admin, domain, keys)
+    return Site(stack, keys, things)
+
+
+async def _make_twin(
+    stack: Stack, admin: KeyAPI, domain: str, keys: dict[str, tuple[str, str]]
+) -> dict[str, dict[str, Any]]:
+    """Make a domain with two projects, three people, and what is theirs."""
+    made = {"domains": await make_domain(admin, domain)}
+    for word in ("one", "two"):
+        made[f"projects/{word}"] = await admin.make(
+            "projects",
+            name=f"{domain}-{word}",
+            domain=domain,
+            description=f"{domain} research",
+        )
+    made["projects"] = made["projects/one"]
+    people = (("admin", Role.DOMAIN_ADMIN, "two"), ("user", Role.USER, "one"))
+    for word, role, project in (*people, ("mate", Role.USER, "two")):
+        name = f"{domain}-{word}"
+        person = await make_person(
+            stack,
+            admin,
+            name,
+            role=role,
+            domain=domain,
+            project=f"{domain}:{domain}-{project}",
+            email=f"{name}@{domain}.example",
+            full_name=f"{word} of {domain}",
+        )
+        keys[name] = (person.access_key, person.secret)
+        made[f"users/{word}"] = await admin.get(f"api/users/{name}")
+        made[f"keypairs/{word}"] = await admin.get(f"api/keypairs/{person.access_key}")
+    made["users"], made["keypairs"] = made["users/user"], made["keypairs/user"]
+    made |= await _make_resources(admin, domain)
+    for word in ("user", "mate"):
+        async with stack.client(f"{domain}-{word}") as spawner:
+            status, body = await spawner.create(name=f"{domain}-work-{word}")
+        assert status == 201, body
+        made[f"sessions/{word}"] = body
+    made["sessions"] = made["sessions/user"]
+    return made
+
+
+async def _make_resources(admin: KeyAPI, domain: str) -> dict[str, dict[str, Any]]:
+    """Make a resource group of the domain's own, a preset in it, and a registry."""
+    group = await admin.make("resource-groups", name=f"{domain}-nodes")
+    status, body = await admin.send(
+        "POST",
+        f"api/resource-groups/{group['id']}/access",
+        json={"allow": [{"kind": "domain", "name": domain}]},
+    )
+    assert status == 200, body
+    preset = await admin.make(
+        "presets",
+        name=f"{domain}-preset",
+        resource_group=group["id"],
+        resource_slots={"cpu": "1", "mem": "1g"},
+    )
+    registry = await admin.make(
+        "registries", name=f"{domain}-registry", url=f"https://{domain}.example"
+    )
+    await admin.change(
+        f"domains/{domain}",
+        allowed_docker_registries=["local", registry["name"]],
+    )
+    return {"resource-groups": group, "presets": preset, "registries": registry}
