@@ -149,14 +149,16 @@ describe('the launch form on a page', () => {
     expect(screen.getByText('No session is left in the limit of user mina')).toBeTruthy();
   });
 
-  test('takes a preset at once, but none that could not start', async () => {
+  test('takes a preset at once if it could start now, and shows none that never can', async () => {
     const presets = [
       makePreset(),
-      makePreset({ name: 'huge', allocatable: false, reason: 'no node has all of it' })
+      makePreset({ name: 'huge', allocatable: false, reason: 'no node has all of it' }),
+      makePreset({ name: 'never', resource_slots: { 'rocm.device': '1' } })
     ];
     const { specs } = await show({ ...makeResources(), presets });
     const button = (name: RegExp) => screen.getByRole('button', { name });
 
+    expect(screen.queryByRole('button', { name: /^never/ })).toBeNull();
     fireEvent.click(button(/^huge.*no node has all of it/));
     expect(specs.at(-1)?.slots.mem).toBe('2g');
     expect(button(/^huge/).getAttribute('aria-disabled')).toBe('true');

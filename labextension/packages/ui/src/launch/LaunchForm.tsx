@@ -27,7 +27,7 @@ import {
   type LaunchSpec,
   type LaunchState
 } from './form';
-import { judge } from './judgement';
+import { couldEverStart, judge } from './judgement';
 import { PlaceFields } from './PlaceFields';
 import { PresetChoice } from './PresetChoice';
 import { SessionLimits } from './SessionLimits';
@@ -146,7 +146,9 @@ function ResourceFields({
     <fieldset className="bai-group">
       <legend>{t('launch.resources')}</legend>
       <PresetChoice
-        presets={supply.presets ?? []}
+        presets={(supply.presets ?? []).filter(preset =>
+          couldEverStart(preset.resource_slots, supply)
+        )}
         isChosen={preset => hasPreset(state, preset)}
         language={language}
         onChoose={preset => setState(old => choosePreset(old, preset, supply))}

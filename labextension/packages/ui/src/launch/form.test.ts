@@ -99,6 +99,20 @@ describe('the launch form', () => {
     expect(toSpec(typeAmount(fresh, 'mem', '2.25')).slots.mem).toBe('2304m');
   });
 
+  test('every whole MiB is kept exactly', () => {
+    const kept = (shmem: string): string | null =>
+      toSpec(startState(resources, { shmem })).shmem;
+
+    expect(['1m', '64m', '96m', '1023m', '1025m'].map(kept)).toEqual([
+      '1m',
+      '64m',
+      '96m',
+      '1023m',
+      '1025m'
+    ]);
+    expect(toSpec(typeAmount(fresh, 'mem', '0.1')).slots.mem).toBe('107374182');
+  });
+
   test('steps lead to round amounts', () => {
     const step = (slot: string, text: string, by: 1 | -1): string | undefined =>
       stepAmount(typeAmount(fresh, slot, text), slot, by).typed[slot];

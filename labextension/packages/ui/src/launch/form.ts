@@ -150,7 +150,7 @@ export function stepAmount(state: LaunchState, slot: string, step: 1 | -1): Laun
 }
 
 function typedAmount(slot: string, amount: number): string {
-  return String(isBytes(slot) ? Math.round((amount / GIB) * 1000) / 1000 : amount);
+  return String(isBytes(slot) ? Math.round((amount / GIB) * 10_000) / 10_000 : amount);
 }
 
 function typedAmounts(amounts: Amounts): Record<string, string> {
@@ -162,10 +162,17 @@ function typedAmounts(amounts: Amounts): Record<string, string> {
 /** Read what was typed in a field; null if it is no amount. Commas are points. */
 export function readTyped(slot: string, text: string): number | null {
   const plain = text.trim().replace(',', '.');
-  if (!/^\d{1,7}(\.\d{0,3})?$/.test(plain)) {
+  if (!/^\d{1,7}(\.\d{0,4})?$/.test(plain)) {
     return null;
   }
-  return isBytes(slot) ? Math.round(Number(plain) * GIB) : Number(plain);
+  return isBytes(slot) ? readGib(Number(plain)) : Number(plain);
+}
+
+/** Four decimals tell every whole MiB from the next: 0.0938 is 96 MiB, and no more. */
+function readGib(amount: number): number {
+  const whole = Math.round(amount * 1024);
+  const isWhole = Math.abs(amount * 1024 - whole) < 0.06;
+  return isWhole ? whole * (GIB / 1024) : Math.round(amount * GIB);
 }
 
 export function readAmounts(state: LaunchState): Amounts {

@@ -92,6 +92,15 @@ function findShortages(
   return { never, wait };
 }
 
+/** Whether the nodes that are there could ever give all of *slots*, were they free. */
+export function couldEverStart(slots: Record<string, string>, resources: Resources): boolean {
+  const asked = Object.entries(slots).map(
+    ([slot, text]) => [slot, parseAmount(slot, text) ?? 0] as const
+  );
+  const nodesOnly = { ...resources, limits: [] };
+  return judge(Object.fromEntries(asked), nodesOnly).verdict !== 'never';
+}
+
 const USUAL: Amounts = { cpu: 1, mem: 2 ** 30 };
 
 /**
