@@ -23,7 +23,7 @@ FLAGS = [
 ]
 SLOW = 60_000
 expect.set_options(timeout=30_000)
-PASSWORD = "correct horse battery staple"
+PASSWORD = "correct horse battery staple 1"
 
 
 @contextmanager
