@@ -71,7 +71,9 @@ async def find_actor(
         ResourceGroupRow, ResourceGroupRow.id == ResourceGroupAccessRow.group_id
     )
     groups = groups.where(
-        ResourceGroupAccessRow.target_id.in_(targets), ResourceGroupRow.is_public
+        ResourceGroupAccessRow.target_id.in_(targets),
+        ResourceGroupRow.is_public,
+        ResourceGroupRow.is_active,
     )
     policies = select(ProjectRow.resource_policy_id).where(ProjectRow.id.in_(projects))
     allowed = select(RegistryRow.id).where(
