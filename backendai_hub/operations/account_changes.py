@@ -306,7 +306,7 @@ async def _change(
     async with platform.database.transaction() as tx:
         user = await find_visible(tx.connection, principal, _USER, name)
         await require(tx.connection, principal, _USER, user, Action.RESET_PASSWORD)
-        _refuse_above(principal, user)
+        _refuse_above(platform, principal, user)
         before = await history.get_account(tx.connection, fold(user["name"]))
         await do(tx, user)
         account = await history.get_account(tx.connection, fold(user["name"]))
@@ -318,15 +318,15 @@ async def _change(
     return AccountState(name=account.name, **now)
 
 
-def _refuse_above(principal: Principal, user: Item) -> None:
+def _refuse_above(platform: Platform, principal: Principal, user: Item) -> None:
     if user["id"] == principal.id:
         raise ForbiddenError(
             "nobody resets their own password; change it with the present one"
         )
-    if user["role"] in _ABOVE and principal.role is not Role.SUPERADMIN:
-        raise ForbiddenError(
-            f"only a superadmin touches the account of a {user['role']}"
-        )
+    configured = user["name"] in platform.settings.superadmins
+    role = Role.SUPERADMIN if configured else user["role"]
+    if role in _ABOVE and principal.role is not Role.SUPERADMIN:
+        raise ForbiddenError(f"only a superadmin touches the account of a {role}")
 
 
 def _describe(account: Account | None) -> dict[str, Any]:
