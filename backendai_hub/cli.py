@@ -35,6 +35,7 @@ _COMMANDS: Final = {
     "resource-group": Later(
         f"{_ROOM}.groups:resource_group", "Nodes that are scheduled together."
     ),
+    "password": Later(f"{_ROOM}.accounts:password", "Change your own password."),
     "admin": Later(f"{_ROOM}.groups:admin", "Administer people and resources."),
     "completion": Later(
         f"{_ROOM}.completion:completion", "Complete commands in your shell."

@@ -118,7 +118,7 @@ class Accounts:
             body["groups"] = sorted(groups)
         return await self._transport.post("accounts/check", body, CheckedAccount)
 
-    async def create(self, name: str, **fields: str) -> NewAccount:
+    async def create(self, name: str, /, **fields: str) -> NewAccount:
         """Make a user with an account: *fields* are email, full_name, domain, …."""
         body = {"name": name, **fields}
         return await self._transport.post(
@@ -126,7 +126,7 @@ class Accounts:
         )
 
     async def create_series(
-        self, prefix: str, count: int, *, suffix: str = "", **fields: str
+        self, prefix: str, count: int, /, *, suffix: str = "", **fields: str
     ) -> AccountResults:
         """Make *count* numbered accounts: domain, project and role are the same."""
         body = {"prefix": prefix, "count": count, "suffix": suffix, **fields}

@@ -15,6 +15,7 @@ from backendai_hub.client.accounts import Accounts
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.credentials import Credential, KeypairLogin, Token
+from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.logins import Logins
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.tenancy import (
@@ -112,6 +113,7 @@ class HubClient:
         self.sessions = Sessions(transport, act_for)
         self.accounts = Accounts(transport)
         self.logins = Logins(transport)
+        self.image_verbs = ImageVerbs(transport, act_for)
         self.members = Members(transport, act_for)
         self.dotfiles = DotfileStore(transport, act_for)
         self.group_access = GroupAccesses(transport, act_for)

@@ -18,8 +18,10 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 import msgspec
 
 from backendai_hub.api.sessions import EventMessage, Resources
+from backendai_hub.client.accounts import Accounts
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.hub import Caller, HubClient
+from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.tenancy import (
     DotfileStore,
@@ -147,6 +149,30 @@ class SyncLimits(Twin[Limits]):
     verify_usage = blocking(Limits.verify_usage)
 
 
+class SyncImageVerbs(Twin[ImageVerbs]):
+    """Read registries, name images, and have nodes hold them."""
+
+    rescan = blocking(ImageVerbs.rescan)
+    rescan_status = blocking(ImageVerbs.rescan_status)
+    change_aliases = blocking(ImageVerbs.change_aliases)
+    forget = blocking(ImageVerbs.forget)
+    untag = blocking(ImageVerbs.untag)
+    install = blocking(ImageVerbs.install)
+    installs = blocking(ImageVerbs.installs)
+
+
+class SyncAccounts(Twin[Accounts]):
+    """Password accounts."""
+
+    create = blocking(Accounts.create)
+    create_series = blocking(Accounts.create_series)
+    create_from_table = blocking(Accounts.create_from_table)
+    reset = blocking(Accounts.reset)
+    require_change = blocking(Accounts.require_change)
+    unlock = blocking(Accounts.unlock)
+    change_password = blocking(Accounts.change_password)
+
+
 class SyncSessions(Twin[Sessions]):
     """Ask for sessions, look at them and end them, without ``await``."""
 
@@ -208,6 +234,8 @@ class Client:
         self._thread = LoopThread()
         client, thread = self._client, self._thread
         self.sessions = SyncSessions(client.sessions, thread)
+        self.image_verbs = SyncImageVerbs(client.image_verbs, thread)
+        self.accounts = SyncAccounts(client.accounts, thread)
         self.members = SyncMembers(client.members, thread)
         self.dotfiles = SyncDotfiles(client.dotfiles, thread)
         self.group_access = SyncGroupAccess(client.group_access, thread)

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 import msgspec
 
+from backendai_hub import __version__
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.credentials import Credential
 from backendai_hub.client.problems import error_from_problem
@@ -32,6 +33,7 @@ _GRACE: Final = 15.0  # what a long-poll's answer may take beyond its own wait
 _SILENCE: Final = 45.0  # three missed keep-alives of an event stream
 _SHORT: Final = 5.0  # how long a client waits by itself when it is told to slow down
 _NEXT_PART: Final = 1 << 16
+_HEADERS: Final = {"User-Agent": f"backendai/{__version__}"}
 
 
 def is_transient(error: BaseException) -> bool:
@@ -284,7 +286,9 @@ class Transport:
             else:
                 connector = aiohttp.TCPConnector(limit=0)
             self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=_HEADERS,
             )
         return self._session
 

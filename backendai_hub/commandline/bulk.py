@@ -14,7 +14,7 @@ from backendai_hub.commandline.asking import Asking, make_command
 from backendai_hub.commandline.fields import gather_fields, make_options, read_row
 from backendai_hub.core.nouns import Noun
 
-_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
 
 def make_bulk(noun: Noun) -> click.Command:
@@ -29,7 +29,7 @@ def make_bulk(noun: Noun) -> click.Command:
         )
         show_results(asking, answer)
 
-    argument = click.Argument(["file"], type=_FILE)
+    argument = click.Argument(["file"], type=FILE)
     text = (
         f"Make, change and remove many {noun.plural.replace('-', ' ')}, as a JSON file"
         ' says: {"create": [{…}], "update": [{"reference": …, "fields": {…}}],'
@@ -85,7 +85,7 @@ def make_bulk_add(noun: Noun) -> click.Command:
     params = [
         click.Option(
             ["--csv", "csv_file"],
-            type=_FILE,
+            type=FILE,
             help="A table whose first line names fields; one item in each line.",
         ),
         click.Option(["--prefix"], help="What names begin with."),

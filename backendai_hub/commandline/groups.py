@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from backendai_hub.commandline import tenancy
+from backendai_hub.commandline import images, tenancy
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.nouns import READING, group_of
 
@@ -26,6 +26,16 @@ _MORE: Final[Mapping[str, Made]] = {
         "deny": tenancy.make_deny,
     },
     "preset": {"check": tenancy.make_check_presets},
+    "registry": {"rescan": images.make_rescan},
+    "image": {
+        "rescan": images.make_rescan,
+        "alias": images.make_alias,
+        "dealias": images.make_dealias,
+        "forget": images.make_forget,
+        "untag": images.make_untag,
+        "install": images.make_install,
+        "installs": images.make_installs,
+    },
 }
 """Verbs of a noun beyond the common ones."""
 
@@ -64,6 +74,12 @@ def _make_usage() -> click.Group:
     )
 
 
+def _make_accounts() -> click.Group:
+    from backendai_hub.commandline.accounts import account  # noqa: PLC0415 - later
+
+    return account
+
+
 def _later(name: str) -> Callable[[], click.Command]:
     return lambda: make_noun_group(name)
 
@@ -75,6 +91,7 @@ admin = LazyGroup(
         **{name: _later(name) for name in _ADMIN},
         "policy": _make_policies,
         "usage": _make_usage,
+        "account": _make_accounts,
     },
 )
 keypair = make_noun_group("keypair")

@@ -7,6 +7,7 @@ and its form is only sent to itself, with a token that other sites cannot know.
 from __future__ import annotations
 
 import html
+import secrets
 from typing import Final
 from urllib.parse import urlencode
 
@@ -150,12 +151,17 @@ class ActivateHandler(PageHandler):
     def _send(self, title: str, content: str) -> None:
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Referrer-Policy", "no-referrer")
+        nonce = secrets.token_urlsafe(16)
         self.set_header(
             "Content-Security-Policy",
-            "default-src 'none'; base-uri 'none'; form-action 'self';"
-            " frame-ancestors 'none'",
+            f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none';"
+            " form-action 'self'; frame-ancestors 'none'",
         )
-        self.finish(_PAGE.format(title=html.escape(title), content=content))
+        self.finish(
+            _PAGE.format(
+                title=html.escape(title), content=content, style=_STYLE, nonce=nonce
+            )
+        )
 
 
 def _count(handler: APIHandler, key: str, limit: int) -> None:
@@ -169,10 +175,20 @@ def _count(handler: APIHandler, key: str, limit: int) -> None:
         )
 
 
+_STYLE: Final = """
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
+main { max-width: 34rem; margin: 10vh auto; padding: 0 1.5rem; }
+h1 { font-size: 1.5rem; }
+dl { display: grid; grid-template-columns: auto 1fr; gap: .4rem 1.2rem; }
+dt { opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; }
+button, input { font: inherit; padding: .4rem .9rem; margin-right: .5rem; }
+input[type=checkbox] { margin-right: .4rem; }
+"""
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"></head>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style nonce="{nonce}">{style}</style></head>
 <body><main><h1>{title}</h1>{content}</main></body>
 </html>
 """
