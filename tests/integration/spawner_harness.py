@@ -284,8 +284,14 @@ class Browser:
             return response.status, await response.text()
 
 
-def configure(stack: Stack, *, service_port: int | None = None) -> Config:
-    """Write the configuration of a site that installs us, for tests' speed."""
+def configure(
+    stack: Stack, *, service_port: int | None = None, refresh_age: int = 0
+) -> Config:
+    """Write the configuration of a site that installs us, for tests' speed.
+
+    Most tests know people to JupyterHub who have no account: those would be logged
+    out where *refresh_age* is not 0.
+    """
     c = Config()
     c.JupyterHub.hub_port = free_port(stack._taken)
     c.JupyterHub.bind_url = "http://127.0.0.1:8000/"
@@ -293,6 +299,7 @@ def configure(stack: Stack, *, service_port: int | None = None) -> Config:
     c.JupyterHub.authenticator_class = "backendai"
     c.JupyterHub.tornado_settings = {"slow_stop_timeout": 30}
     c.Authenticator.admin_users = {"root"}
+    c.Authenticator.auth_refresh_age = refresh_age
     backendai_spawner.install(c, stack.connection_file)
     if service_port is not None:
         url = stack.url.replace(f":{stack.port}/", f":{service_port}/")

@@ -24,7 +24,7 @@ from backendai_hub.operations.users import ensure_user, find_user
 from tests.factories import principal_of
 
 TEAMS = {"group": "team-(?P<team>.+)", "project": "{team}"}
-USER, PROJECT, DOMAIN = noun_of("user"), noun_of("project"), noun_of("domain")
+USER, DOMAIN = noun_of("user"), noun_of("domain")
 
 
 def configured(platform: Platform, **settings: Any) -> Platform:
