@@ -66,8 +66,8 @@ def login(
         name = profile or setting.environ.get("BACKENDAI_PROFILE") or DEFAULT
         known = setting.store.find(name)
         address = url or (known.url if known else "") or _ask_address()
-        address = asyncio.run(find_service(address))
         token, secret = _read_secrets(access_key, **sources)
+        address = asyncio.run(find_service(address))
         if token is None and access_key is None:
             found = asyncio.run(_log_in_by_browser(address, output, browser=browser))
         else:
