@@ -187,7 +187,9 @@ class Stack:
 
             await until(answers, f"the service answers:\n{program.said()}")
 
-    async def start_agent(self, *flags: str, name: str = "agent") -> None:
+    async def start_agent(
+        self, *flags: str, name: str = "agent", runtime: str = "fake"
+    ) -> None:
         program = self._program(
             name,
             "backendai_agent.app",
@@ -195,7 +197,7 @@ class Stack:
             f"--BackendAIAgent.hub_url=https://127.0.0.1:{self.agents_port}",
             f"--BackendAIAgent.ca_file={self.folder.key('ca.crt')}",
             f"--BackendAIAgent.token_file={self.folder.key('enroll.token')}",
-            "--BackendAIAgent.runtime=fake",
+            f"--BackendAIAgent.runtime={runtime}",
             f"--BackendAIAgent.lock_file={self.folder.lock(name)}",
             *flags,
         )

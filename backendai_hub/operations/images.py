@@ -45,7 +45,7 @@ from backendai_hub.operations.installs import make_new_install
 from backendai_hub.operations.noun_rules import rules_of
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.rescans import open_client
+from backendai_hub.operations.registry_reading import open_client
 
 _IMAGE: Final = noun_of("image")
 _ALIAS: Final = re.compile(r"\w(?:[\w./:-]*\w)?")

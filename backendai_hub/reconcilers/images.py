@@ -9,7 +9,8 @@ from typing import ClassVar, Final
 from backendai_hub.api.images import RescanState
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.rescans import Rescan, run_rescan
+from backendai_hub.operations.registry_reading import Rescan
+from backendai_hub.operations.rescans import run_rescan
 from backendai_hub.reconcilers.base import Reconciler
 
 MOST_AT_ONCE: Final = 4

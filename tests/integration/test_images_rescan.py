@@ -23,7 +23,7 @@ from backendai_hub.db.tables import (
     ImageRow,
     RegistryRow,
 )
-from backendai_hub.operations import rescans
+from backendai_hub.operations import registry_reading, rescans
 from backendai_hub.operations.bootstrap import offer_images
 from backendai_hub.operations.nodes import load_assignments
 from backendai_hub.operations.nouns import change_noun, create_noun, read_noun
@@ -468,7 +468,7 @@ async def test_a_registry_that_is_down_loses_nothing(platform, admin, tmp_path):
 async def test_a_registry_that_goes_down_is_given_up(
     platform, admin, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(rescans, "MOST_FAILURES", 2)
+    monkeypatch.setattr(registry_reading, "MOST_FAILURES", 2)
     with running_registry(tmp_path) as registry:
         for number in range(20):
             registry.push_image("team/lab", str(number))
