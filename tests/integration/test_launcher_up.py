@@ -82,6 +82,18 @@ def test_people_can_log_in(running):
     assert "password" in page
 
 
+def test_people_are_added_before_the_administrator_has_logged_in(running, folder):
+    added = backendai("user", "add", "Grace", "--json", "--data-dir", folder.root)
+    assert added.returncode == 0, added.stderr
+    made = json.loads(added.stdout)
+    assert made["name"] == "grace"
+    assert len(made["password"]) == 19
+
+    again = backendai("user", "add", "grace", "--data-dir", folder.root)
+    assert again.returncode == 1
+    assert "there is a user named 'grace' already" in again.stderr
+
+
 def test_the_password_is_shown_once_and_stored_nowhere(platform, running, folder):
     assert running["password"] is None
     for path in folder.root.rglob("*"):
