@@ -13,6 +13,7 @@ from backendai_hub.core.access import (
 )
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.ids import is_id
 from backendai_hub.core.names import fold
 from backendai_hub.core.tenancy import (
     Actor,
@@ -34,6 +35,10 @@ def check_user_name(name: str) -> None:
     ):
         raise InvalidRequestError(
             "a user name has 1 to 255 characters and no control characters"
+        )
+    if is_id(fold(name)):
+        raise InvalidRequestError(
+            f"name: {name!r} could be taken for the id of something; choose another"
         )
 
 
