@@ -36,6 +36,7 @@ from backendai_hub.handlers.console import (
     ConsoleHandler,
     OAuthCallbackHandler,
 )
+from backendai_hub.handlers.fast_lane import FastLane
 from backendai_hub.handlers.login import HubOAuth, build_login
 from backendai_hub.handlers.routes import AGENTS, API, PAGES, patterns
 from backendai_hub.operations.account_changes import ensure_account
@@ -413,9 +414,8 @@ class HubService(Application):
             )
 
     def _listen_people(self, service: Service) -> httpserver.HTTPServer:
-        server = httpserver.HTTPServer(
-            self._build_web(service), xheaders=True, max_body_size=MOST_READ
-        )
+        lane = FastLane(self._build_web(service), service)
+        server = httpserver.HTTPServer(lane, xheaders=True, max_body_size=MOST_READ)
         sockets = netutil.bind_sockets(self.port, self.ip)
         server.add_sockets(sockets)
         self.port = sockets[0].getsockname()[1]

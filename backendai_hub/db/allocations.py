@@ -11,6 +11,8 @@ from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import AllocationRow
 
 
-async def insert_allocations(tx: Transaction, rows: Sequence[dict[str, Any]]) -> None:
-    """Store live allocations; the ledger entries are taken beside it."""
-    await tx.execute(insert(AllocationRow), list(rows))
+async def insert_allocations(
+    tx: Transaction, rows: Sequence[dict[str, Any]], owner_id: str
+) -> None:
+    """Store live allocations of one user; the ledger entries are taken beside it."""
+    await tx.execute(insert(AllocationRow), list(rows), owner=owner_id)

@@ -24,6 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from backendai_hub.core.audit import Act
 from backendai_hub.core.events import Event
 from backendai_hub.db.tables import EventRow
+from backendai_hub.db.versions import Changes, Versions
 
 _EVENT_LOCK: Final = 0x6261_6576
 """PostgreSQL advisory lock: events get their numbers in the order of commits."""
@@ -35,17 +36,25 @@ _GLANCERS: Final = 5
 class Transaction:
     """One unit of work: statements, the facts they make true, and who to wake."""
 
-    def __init__(self, connection: AsyncConnection, now: datetime) -> None:
+    def __init__(
+        self, connection: AsyncConnection, now: datetime, changes: Changes
+    ) -> None:
         self.connection = connection
         self.now = now
+        self.changes = changes
         self.events: list[Event] = []
         self.acts: list[Act] = []
         self.wakes: set[str] = set()
 
     async def execute(
-        self, statement: Executable, rows: list[dict[str, Any]] | None = None
+        self,
+        statement: Executable,
+        rows: list[dict[str, Any]] | None = None,
+        *,
+        owner: str | None = None,
     ) -> CursorResult[Any]:
-        """Run one statement."""
+        """Run one statement; where it changes sessions of one *owner* only, whose."""
+        self.changes.note(statement, owner)
         if rows is None:
             return await self.connection.execute(statement)
         return await self.connection.execute(statement, rows)
@@ -112,6 +121,7 @@ class Database:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.clock = clock
+        self.versions = Versions()
         self._wake = wake
         # SQLite lets one writer in; queueing here is fair and wakes at once, while
         # its own busy handler sleeps and polls.
@@ -160,10 +170,13 @@ class Database:
 
     @asynccontextmanager
     async def _begin(self) -> AsyncIterator[Transaction]:
-        async with self.engine.connect() as connection:
+        async with (
+            self.versions.following() as changes,
+            self.engine.connect() as connection,
+        ):
             await connection.execution_options(backendai_write=True)
             async with connection.begin():
-                tx = Transaction(connection, self.clock())
+                tx = Transaction(connection, self.clock(), changes)
                 yield tx
                 await tx.flush_events()
 

@@ -147,7 +147,8 @@ async def free_allocations(
         update(AllocationRow)
         .where(AllocationRow.session_id == session_id, AllocationRow.freed_at.is_(None))
         .values(freed_at=tx.now)
-        .returning(AllocationRow.device_id, AllocationRow.slot, AllocationRow.amount)
+        .returning(AllocationRow.device_id, AllocationRow.slot, AllocationRow.amount),
+        owner=dict(scopes).get(ScopeKind.USER),
     )
     rows = freed.all()
     if not rows:

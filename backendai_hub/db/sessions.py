@@ -137,7 +137,8 @@ def _record(mapping: Any) -> SessionRecord:
 
 async def insert_session(tx: Transaction, record: SessionRecord) -> None:
     """Store a new session."""
-    await tx.execute(insert(SessionRow).values(msgspec.structs.asdict(record)))
+    values = msgspec.structs.asdict(record)
+    await tx.execute(insert(SessionRow).values(values), owner=record.owner_id)
 
 
 async def get_record(
@@ -326,7 +327,8 @@ async def change_session(
     changed = await tx.execute(
         update(SessionRow)
         .where(SessionRow.id == record.id, SessionRow.revision == record.revision)
-        .values(**values)
+        .values(**values),
+        owner=record.owner_id,
     )
     if changed.rowcount == 0:
         raise StaleRevisionError(f"session {record.id} was changed meanwhile")
@@ -390,7 +392,8 @@ def format_time(moment: datetime | None) -> str | None:
     """Write a time as RFC 3339 in UTC, to the millisecond."""
     if moment is None:
         return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    # Times are in UTC everywhere, so the offset is always these six characters.
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 @lru_cache(maxsize=1024)

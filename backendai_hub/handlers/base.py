@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import logging
 import secrets
 import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 from jupyterhub.services.auth import HubOAuth
@@ -36,7 +37,9 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.db.signals import Signals
 from backendai_hub.handlers.identify import ACT_FOR, Identity, identify
-from backendai_hub.handlers.limiter import RateLimiter, RateState
+from backendai_hub.handlers.identities import Identities
+from backendai_hub.handlers.limiter import RateLimiter, RateState, rate_headers
+from backendai_hub.handlers.page_cache import PageCache
 from backendai_hub.operations.logins import LoginDesk
 from backendai_hub.operations.platform import Platform
 
@@ -46,6 +49,23 @@ MOST_READ = 4 << 20
 """What is read at all; a connection that sends more is closed."""
 
 Method = Callable[..., Awaitable[Any]]
+
+SAFE_HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""With these a browser guesses at nothing, keeps nothing, and frames nothing."""
+
+_STARTED: Final = secrets.token_hex(4)
+_REQUESTS: Final = itertools.count(1)
+
+
+def make_request_id() -> str:
+    """Name a request, as no other is named; by it, it is found in logs."""
+    return f"{_STARTED}{next(_REQUESTS):08x}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +89,8 @@ class Service:
     stopping: list[bool] = field(default_factory=list)
     limiter: RateLimiter = field(default_factory=RateLimiter)
     logins: LoginDesk = field(default_factory=LoginDesk)
+    identities: Identities = field(default_factory=Identities)
+    pages: PageCache = field(default_factory=PageCache)
 
 
 @dataclass(frozen=True)
@@ -160,16 +182,14 @@ class APIHandler(web.RequestHandler):
 
     def set_default_headers(self) -> None:
         """Answer nothing that a browser may guess at, keep, or frame."""
-        self.request_id = secrets.token_hex(8)
-        self.set_header("Content-Type", "application/json")
-        self.set_header("Cache-Control", "no-store")
-        self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Referrer-Policy", "same-origin")
+        self.request_id = make_request_id()
+        for name, value in SAFE_HEADERS.items():
+            self.set_header(name, value)
         self.set_header("X-Request-Id", self.request_id)
-        self.set_header(
-            "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"
-        )
         self.clear_header("Server")
+
+    def compute_etag(self) -> None:
+        """Make none of what is answered: nouns say their own, which is a revision."""
 
     def check_xsrf_cookie(self) -> None:
         """Leave it to ``prepare``: only cookies need it, and JupyterHub checks it."""
@@ -203,8 +223,7 @@ class APIHandler(web.RequestHandler):
     def _limit(self, found: Identity) -> None:
         """Count the request; raises :class:`TooManyRequestsError` beyond the limit."""
         assert found.actor is not None
-        key = found.principal.keypair_id or found.actor.id
-        state = self.service.limiter.count(key, found.rate_limit)
+        state = self.service.limiter.count(found.rate_key, found.rate_limit)
         self.rate = state
         self._show_rate()
         if state.exceeded:
@@ -217,9 +236,8 @@ class APIHandler(web.RequestHandler):
     def _show_rate(self) -> None:
         if self.rate is None:
             return
-        self.set_header("X-RateLimit-Limit", str(self.rate.limit))
-        self.set_header("X-RateLimit-Remaining", str(self.rate.remaining))
-        self.set_header("X-RateLimit-Window", str(self.rate.window))
+        for name, value in rate_headers(self.rate):
+            self.set_header(name, value)
 
     async def ask_hub(self) -> dict[str, Any] | None:
         """Ask JupyterHub whose token or cookie this is; None: nobody's."""
@@ -292,7 +310,7 @@ class APIHandler(web.RequestHandler):
         Unknown ones are refused, but to nodes and routers, which may be newer.
         """
         given = {k: self.get_query_argument(k) for k in self.request.query_arguments}
-        names = {f.name for f in msgspec.structs.fields(kind)}
+        names = kind.__struct_fields__
         for name in given:
             if name not in names and not tolerant:
                 raise MalformedRequestError(

@@ -26,6 +26,7 @@ from backendai_hub.core.errors import (
     UnauthenticatedError,
 )
 from backendai_hub.core.tenancy import Actor, Role
+from backendai_hub.handlers.identities import Shown
 from backendai_hub.operations.directory import follow_groups
 from backendai_hub.operations.keypairs import find_login
 from backendai_hub.operations.platform import Platform
@@ -66,6 +67,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     rate_limit: int = 10_000
     on_behalf: str = ""
 
+    @property
+    def rate_key(self) -> str:
+        """Under what their requests are counted."""
+        return self.principal.keypair_id or (self.actor.id if self.actor else "")
+
 
 async def identify(handler: Asked) -> Identity:
     """Tell whose credential *handler*'s request carries; nobody's is anonymous.
@@ -79,6 +85,38 @@ async def identify(handler: Asked) -> Identity:
         return Identity(principal=Principal(caller=Caller.ROUTER, name="router"))
     if kind == "token" and _same(credential, known.spawner):
         return await _identify_spawner(handler)
+    request = handler.request
+    shown = Shown.of(request.headers, request.remote_ip, ACT_FOR)
+    if shown is None or "token" in request.arguments:  # which JupyterHub reads first
+        return await _find_out(handler, kind, credential)
+    identities = handler.service.identities
+    found: Identity | None = identities.find(shown, handler.platform)
+    if found is not None:
+        note_use(handler.platform, found)
+        return found
+    began = identities.begin(handler.platform)
+    found = await _find_out(handler, kind, credential)
+    if _proves_itself(handler, kind, found):
+        identities.keep(shown, began, found)
+    return found
+
+
+def note_use(platform: Platform, found: Identity) -> None:
+    """Count that a keypair, if it is one, is used once more."""
+    if found.principal.keypair_id is not None:
+        platform.key_uses.note(found.principal.keypair_id, platform.database.clock())
+
+
+def _proves_itself(handler: Asked, kind: str, found: Identity) -> bool:
+    """Tell whether the header alone says who this is, and not a cookie beside it."""
+    if found.actor is None:
+        return False
+    if kind == "basic":
+        return found.principal.credential == "keypair"
+    return kind == "token" and getattr(handler, "_token_authenticated", False)
+
+
+async def _find_out(handler: Asked, kind: str, credential: str) -> Identity:
     if kind == "basic":
         found = await _identify_keypair(handler.platform, credential)
         if found is not None:

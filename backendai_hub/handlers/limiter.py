@@ -22,6 +22,15 @@ class RateState(msgspec.Struct, frozen=True):
     exceeded: bool
 
 
+def rate_headers(state: RateState) -> list[tuple[str, str]]:
+    """Write out where a credential stands, as Backend.AI does."""
+    return [
+        ("X-RateLimit-Limit", str(state.limit)),
+        ("X-RateLimit-Remaining", str(state.remaining)),
+        ("X-RateLimit-Window", str(state.window)),
+    ]
+
+
 class RateLimiter:
     """Counts requests per key, in this process: there is one service per database."""
 
@@ -49,6 +58,12 @@ class RateLimiter:
             retry_after=max(1, int(began + self._window - now)),
             exceeded=made > limit,
         )
+
+    def is_spent(self, key: str, limit: int) -> bool:
+        """Tell whether the next request of *key* is one too many; counts none."""
+        now = self._clock()
+        began, made = self._counts.get(key, (now, 0))
+        return made >= limit and now - began < self._window
 
     def _forget(self, now: float) -> None:
         """Forget whose window is over; a full table of live ones starts anew."""

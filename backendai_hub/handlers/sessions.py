@@ -20,6 +20,7 @@ from backendai_hub.core.errors import MalformedRequestError
 from backendai_hub.core.sessions import Session
 from backendai_hub.core.tenancy import Me
 from backendai_hub.handlers.base import APIHandler, operation
+from backendai_hub.handlers.page_cache import PageKey
 from backendai_hub.operations import nodes
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.resources import load_resources
@@ -92,12 +93,21 @@ class SessionsHandler(APIHandler):
 
     path = "api/sessions"
 
-    @operation(Action.READ_SESSION, query=verbs.ListQuery)
-    async def get(self) -> SessionPage:
+    @operation(Action.READ_SESSION, query=verbs.ListQuery, answer=SessionPage)
+    async def get(self) -> msgspec.Raw:
         """List sessions, a page at a time."""
         self.require_user()
-        query = self.decode_query(verbs.ListQuery)
-        return await verbs.list_sessions(self.platform, self.principal, query)
+        key = PageKey(verbs.sight_of(self.principal), self.request.query)
+        pages, versions = self.service.pages, self.platform.database.versions
+        body = pages.find(key, versions)
+        if body is None:
+            query = self.decode_query(verbs.ListQuery)
+            wanted = verbs.choose_sessions(key.sight, query)
+            reading = pages.begin(wanted.owner_id, versions)
+            page = await verbs.read_page(self.platform, wanted, query)
+            body = msgspec.json.encode(page)
+            pages.keep(key, reading, body)
+        return msgspec.Raw(body)
 
     @operation(Action.CREATE_SESSION, status=201)
     async def post(self, body: SessionRequest) -> Session:

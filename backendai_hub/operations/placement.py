@@ -105,6 +105,7 @@ async def _place(platform: Platform, tx: Transaction, placement: Placement) -> N
             }
             for share in placement.shares
         ],
+        record.owner_id,
     )
     await move(
         tx,

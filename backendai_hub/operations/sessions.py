@@ -82,6 +82,20 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     order: str = "-created_at"
 
 
+class Sight(msgspec.Struct, frozen=True):
+    """Everything about who asks that decides which sessions a list shows them."""
+
+    extent: Reach | None
+    user_id: str
+    domain_id: str
+
+
+def sight_of(principal: Principal) -> Sight:
+    """Tell how far *principal* sees."""
+    extent = reach(principal, Action.READ_SESSION)
+    return Sight(extent, principal.id, principal.domain_id)
+
+
 async def list_sessions(
     platform: Platform, principal: Principal, query: ListQuery
 ) -> SessionPage:
@@ -90,6 +104,11 @@ async def list_sessions(
     ``owner`` may be a user's name, or ``*`` for everybody's where that is allowed;
     without it, one's own.
     """
+    return await read_page(platform, choose_sessions(sight_of(principal), query), query)
+
+
+def choose_sessions(sight: Sight, query: ListQuery) -> SessionFilter:
+    """Tell which sessions *query* is about; what nobody can ask for is refused."""
     if not 1 <= query.limit <= MOST_PER_PAGE:
         raise InvalidRequestError(
             f"limit: {query.limit} is not between 1 and {MOST_PER_PAGE}"
@@ -98,15 +117,21 @@ async def list_sessions(
         raise InvalidRequestError(
             f"order: {query.order[:32]!r} is not 'created_at' or '-created_at'"
         )
-    extent = reach(principal, Action.READ_SESSION)
-    own = query.owner is None or extent in {None, Reach.OWN}
-    wanted = SessionFilter(
-        owner_id=principal.id if own else None,
-        domain_id=principal.domain_id if extent is Reach.DOMAIN and not own else None,
+    own = query.owner is None or sight.extent in {None, Reach.OWN}
+    in_domain = sight.extent is Reach.DOMAIN and not own
+    return SessionFilter(
+        owner_id=sight.user_id if own else None,
+        domain_id=sight.domain_id if in_domain else None,
         owner_name=None if query.owner in {None, "*"} else query.owner,
         statuses=_statuses(query.status),
         newest_first=query.order.startswith("-"),
     )
+
+
+async def read_page(
+    platform: Platform, wanted: SessionFilter, query: ListQuery
+) -> SessionPage:
+    """Read the page that *query* asks for of the sessions in *wanted*."""
     after = None if query.after is None else _decode_cursor(query.after)
     async with platform.database.glance() as connection:
         found = await sessions.list_sessions(

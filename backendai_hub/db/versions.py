@@ -1,0 +1,114 @@
+"""Which transactions have changed what is kept for a moment elsewhere.
+
+Whoever keeps something that was read asks here for the version of what it was read
+from, *before* reading it, and keeps the two together: it may be used while the version
+is still the same. A transaction moves the versions on after its commit, before whoever
+asked for it is answered. One hub service works on a database (:mod:`.leader`), so
+what is counted in this process is all there is.
+
+Nothing has to be announced: every statement of a transaction is looked at. One that
+changes sessions without saying whose changes everybody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+_MOST_OWNERS: Final = 100_000
+
+_OF_SESSIONS: Final = frozenset({"sessions", "allocations"})
+_SHOWN_WITH_SESSIONS: Final = frozenset(
+    {"users", "domains", "projects", "resource_groups", "devices"}
+)
+"""Their names stand in lists of sessions. Nodes' do, too, but their rows change with
+every report: lists are as old as that at most (``handlers.page_cache``)."""
+
+_NOBODYS: Final = _OF_SESSIONS | {
+    "agents",
+    "audit",
+    "audit_head",
+    "containers",
+    "devices",
+    "dotfiles",
+    "enroll_tokens",
+    "events",
+    "image_aliases",
+    "image_installs",
+    "images",
+    "ledger",
+    "session_secrets",
+    "versions",
+}
+"""Tables that say nothing about who somebody is and what they may do; others may."""
+
+
+class Changes:
+    """What one transaction changes."""
+
+    def __init__(self) -> None:
+        self.owners: set[str] = set()
+        self.everybody = False
+        self.tenancy = False
+
+    def note(self, statement: Any, owner: str | None = None) -> None:
+        """Note what *statement* changes; if sessions, then *owner*'s or everybody's."""
+        if getattr(statement, "is_select", False):
+            return
+        table = getattr(getattr(statement, "table", None), "name", None)
+        if table is None:  # a text; whatever it does
+            self.everybody = self.tenancy = True
+        elif table in _OF_SESSIONS:
+            self._note_sessions(owner)
+        elif table in _SHOWN_WITH_SESSIONS and not statement.is_insert:
+            self.everybody = True
+        if table not in _NOBODYS:
+            self.tenancy = True
+
+    def _note_sessions(self, owner: str | None) -> None:
+        if owner is None:
+            self.everybody = True
+        else:
+            self.owners.add(owner)
+
+
+class Versions:
+    """Counts changes: of each person's sessions, of all sessions, and of tenancy."""
+
+    def __init__(self) -> None:
+        self._sessions = 0
+        self._everybody = 0
+        self._owners: dict[str, int] = {}
+        self.tenancy = 0
+        """Moves on with every change of who somebody is and what they may do."""
+
+    def of_sessions(self, owner: str | None) -> int:
+        """Return the version of *owner*'s sessions; None: of all there are."""
+        if owner is None:
+            return self._sessions
+        return max(self._everybody, self._owners.get(owner, 0))
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[Changes]:
+        """Follow one transaction, and move on when it is over, however it ended."""
+        changes = Changes()
+        try:
+            yield changes
+        finally:
+            self.advance(changes)
+
+    def advance(self, changes: Changes) -> None:
+        """Move on what *changes* has changed."""
+        if changes.tenancy:
+            self.tenancy += 1
+        known = len(self._owners) + len(changes.owners)
+        everybody = changes.everybody or known > _MOST_OWNERS
+        if not everybody and not changes.owners:
+            return
+        self._sessions += 1
+        if everybody:
+            self._everybody = self._sessions
+            self._owners.clear()
+        for owner in changes.owners:
+            self._owners[owner] = self._sessions
