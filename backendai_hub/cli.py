@@ -59,8 +59,10 @@ def main(context: click.Context) -> None:
 
 def find_local(data_dir: Path | None) -> Access | None:
     """Return the way to this machine's platform, for who can read its keys."""
-    from backendai_hub.launcher.local_access import find_access  # noqa: PLC0415 - slow
-
+    try:
+        from backendai_hub.launcher.local_access import find_access  # noqa: PLC0415 - slow
+    except ModuleNotFoundError:
+        return None  # this is no platform's machine: only the command line is here
     return find_access(data_dir)
 
 

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from backendai_hub.cli import main as command_line
+from backendai_hub.commandline.asking import COMMON
 from backendai_hub.core import errors
 from backendai_hub.core.access import MATRIX, RESOURCE_OF, Caller
 from backendai_hub.core.events import EventKind
@@ -121,20 +122,19 @@ def api_routes() -> str:
 
 
 def commands() -> str:
-    """Describe every ``backendai`` command and its options."""
+    """Describe every ``backendai`` command and its options, but those of all."""
     top = click.Context(command_line, info_name="backendai")
     parts = []
     for words, command in _walk(command_line, top, "backendai"):
         rows = [
             (f"`{option}`", text)
             for parameter in command.params
-            if isinstance(parameter, click.Option)
+            if isinstance(parameter, click.Option) and parameter not in COMMON
             for option, text in [_describe(parameter, top)]
         ]
-        parts.append(
-            f"## `{words}`\n\n{command.help}\n\n"
-            + format_table(("Option", "Meaning"), rows)
-        )
+        table = format_table(("Option", "Meaning"), rows) if rows else ""
+        said = inspect.cleandoc(command.help or "").replace("``", "`")
+        parts.append(f"## `{words}`\n\n{said}\n\n{table}")
     return "\n".join(parts)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
-from backendai_hub.client.transport import Again, Transport
+from backendai_hub.client.transport import Again, Transport, segment
 
 
 class VerifiedAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,17 +142,17 @@ class Accounts:
     async def reset(self, name: str) -> NewAccount:
         """Give somebody a new one-time password."""
         return await self._transport.post(
-            f"accounts/{quote(name, safe='')}/reset", {}, NewAccount, again=Again.NEVER
+            f"accounts/{segment(name)}/reset", {}, NewAccount, again=Again.NEVER
         )
 
     async def require_change(self, name: str) -> AccountState:
         """Let somebody in next time only with a new password."""
-        path = f"accounts/{quote(name, safe='')}/require-change"
+        path = f"accounts/{segment(name)}/require-change"
         return await self._transport.post(path, {}, AccountState)
 
     async def unlock(self, name: str) -> AccountState:
         """Forget the wrong passwords of an account."""
-        path = f"accounts/{quote(name, safe='')}/unlock"
+        path = f"accounts/{segment(name)}/unlock"
         return await self._transport.post(path, {}, AccountState)
 
     async def change_password(self, old: str, new: str) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import builtins
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
 
 import msgspec
 
 from backendai_hub.api.nouns import BulkAnswer
-from backendai_hub.client.transport import Again, Transport
+from backendai_hub.client.transport import Again, Transport, segment
 from backendai_hub.core.nouns import Noun
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -149,4 +148,4 @@ class Collection(Generic[T]):
         return shown
 
     def _path(self, reference: str) -> str:
-        return f"{self._noun.plural}/{quote(reference, safe='')}"
+        return f"{self._noun.plural}/{segment(reference)}"

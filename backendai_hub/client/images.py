@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import quote
 
 from backendai_hub.api.agents import ImageWish
 from backendai_hub.api.images import Install, InstallAnswer, RescanStatus
 from backendai_hub.client.tenancy import Part
+from backendai_hub.client.transport import segment
 from backendai_hub.core.images import ImageRecord
 
 
@@ -23,7 +23,7 @@ class ImageVerbs(Part):
     ) -> RescanStatus:
         """Have a registry read; one that is being read already goes on as it is."""
         return await self._transport.post(
-            f"registries/{quote(registry, safe='')}/rescan",
+            f"registries/{segment(registry)}/rescan",
             {"repository": repository, "project": project},
             RescanStatus,
             act_for=self._act_for,
@@ -31,7 +31,7 @@ class ImageVerbs(Part):
 
     async def rescan_status(self, registry: str) -> RescanStatus:
         """Tell how far the latest reading of a registry is."""
-        path = f"registries/{quote(registry, safe='')}/rescan"
+        path = f"registries/{segment(registry)}/rescan"
         return await self._transport.get(path, RescanStatus, act_for=self._act_for)
 
     async def change_aliases(
@@ -80,4 +80,4 @@ class ImageVerbs(Part):
 
 
 def _path(image: str, verb: str) -> str:
-    return f"images/{quote(image, safe='')}/{verb}"
+    return f"images/{segment(image)}/{verb}"

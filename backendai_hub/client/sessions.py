@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -18,7 +17,7 @@ from backendai_hub.api.sessions import (
 )
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.sse import read_events
-from backendai_hub.client.transport import Transport, is_transient
+from backendai_hub.client.transport import Transport, is_transient, segment
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.sessions import Session
 
@@ -119,7 +118,7 @@ class Sessions:
 
     async def spawned(self, key: str) -> SpawnedSession | None:
         """Return the session that idempotency key *key* made, if there is one."""
-        return await self._find(f"spawned/{quote(key, safe='')}", None)
+        return await self._find(f"spawned/{segment(key)}", None)
 
     async def attached(self, server: str) -> SpawnedSession | None:
         """Return the live session attached to the user's server *server*, if any."""
@@ -146,4 +145,4 @@ class Sessions:
 
 
 def _path(session_id: str) -> str:
-    return f"sessions/{quote(session_id, safe='')}"
+    return f"sessions/{segment(session_id)}"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
-from urllib.parse import quote
 
 import msgspec
 
 from backendai_hub.api.sessions import LimitMeter
-from backendai_hub.client.transport import Again, Transport
+from backendai_hub.client.transport import Again, Transport, segment
 from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.groups import GroupAccess
 from backendai_hub.core.tenancy import Keypair, Membership
@@ -185,4 +184,4 @@ class Limits(Part):
 
 
 def _below(plural: str, reference: str, rest: str) -> str:
-    return f"{plural}/{quote(reference, safe='')}/{rest}"
+    return f"{plural}/{segment(reference)}/{rest}"

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from enum import Enum
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import aiohttp
 import msgspec
@@ -19,6 +19,7 @@ from backendai_hub.client.credentials import Credential
 from backendai_hub.client.problems import error_from_problem
 from backendai_hub.core.errors import (
     HubError,
+    NotFoundError,
     TooManyRequestsError,
     UnauthenticatedError,
     UnavailableError,
@@ -41,6 +42,13 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, HubError):
         return error.status >= 500
     return isinstance(error, (aiohttp.ClientError, OSError, asyncio.TimeoutError))
+
+
+def segment(reference: str) -> str:
+    """Write a name as one part of a path; raises what the service would answer."""
+    if reference in {"", ".", ".."}:  # which would name another path
+        raise NotFoundError(f"there is nothing called {reference!r}")
+    return quote(reference, safe="")
 
 
 class UnreachableError(UnavailableError):

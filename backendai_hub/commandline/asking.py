@@ -66,7 +66,7 @@ JSON_OPTION: Final = click.Option(
     ["--json", "as_json"], is_flag=True, help="Print JSON."
 )
 
-_COMMON: Final = (PROFILE_OPTION, DATA_DIR_OPTION, JSON_OPTION)
+COMMON: Final = (PROFILE_OPTION, DATA_DIR_OPTION, JSON_OPTION)
 
 
 def find_setting() -> Setting:
@@ -101,7 +101,7 @@ def asks(ask: Ask) -> Callable[..., None]:
         sys.exit(code)
 
     call.__click_params__ = [  # type: ignore[attr-defined]
-        *reversed(_COMMON),
+        *reversed(COMMON),
         *getattr(ask, "__click_params__", []),
     ]
     return call
@@ -115,9 +115,7 @@ def make_command(
     help: str,  # noqa: A002 - click's word
 ) -> click.Command:
     """Make a command that asks a platform."""
-    return click.Command(
-        name, callback=asks(ask), params=[*params, *_COMMON], help=help
-    )
+    return click.Command(name, callback=asks(ask), params=[*params, *COMMON], help=help)
 
 
 class ending:  # noqa: N801 - used as a statement

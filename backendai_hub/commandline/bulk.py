@@ -12,9 +12,26 @@ import msgspec
 
 from backendai_hub.commandline.asking import Asking, make_command
 from backendai_hub.commandline.fields import gather_fields, make_options, read_row
+from backendai_hub.core.fields import fields_of
 from backendai_hub.core.nouns import Noun
 
 FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+_CSV: Final = click.Option(
+    ["--csv", "csv_file"],
+    type=FILE,
+    help="A table whose first line names fields; one item in each line.",
+)
+_NUMBERING: Final = (
+    click.Option(["--prefix"], help="What numbered names begin with."),
+    click.Option(["--count"], type=click.IntRange(1, 1000), help="How many of them."),
+    click.Option(
+        ["--first"],
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help="The first number.",
+    ),
+)
 
 
 def make_bulk(noun: Noun) -> click.Command:
@@ -66,9 +83,9 @@ def make_bulk_add(noun: Noun) -> click.Command:
         asking: Asking,
         *,
         csv_file: Path | None,
-        prefix: str | None,
-        count: int | None,
-        first: int,
+        prefix: str | None = None,
+        count: int | None = None,
+        first: int = 1,
         **given: Any,
     ) -> None:
         common = gather_fields(given)
@@ -82,25 +99,8 @@ def make_bulk_add(noun: Noun) -> click.Command:
         )
         show_results(asking, answer)
 
-    params = [
-        click.Option(
-            ["--csv", "csv_file"],
-            type=FILE,
-            help="A table whose first line names fields; one item in each line.",
-        ),
-        click.Option(["--prefix"], help="What names begin with."),
-        click.Option(
-            ["--count"], type=click.IntRange(1, 1000), help="How many of them."
-        ),
-        click.Option(
-            ["--first"],
-            type=click.IntRange(min=0),
-            default=1,
-            show_default=True,
-            help="The first number.",
-        ),
-        *options,
-    ]
+    numbering = _NUMBERING if "name" in fields_of(noun.shown) else ()
+    params = [_CSV, *numbering, *options]
     text = (
         f"Make many {noun.plural.replace('-', ' ')}: numbered, or from a table."
         " Options hold for all of them; each ends for itself."

@@ -42,9 +42,7 @@ class LazyGroup(click.Group):
         """Load the command if it has not been."""
         if cmd_name not in self.commands:
             if cmd_name in self._later:
-                module, _, name = self._later[cmd_name].source.partition(":")
-                loaded = getattr(importlib.import_module(module), name)
-                self.add_command(loaded, cmd_name)
+                self.add_command(_load(self._later[cmd_name].source), cmd_name)
             elif cmd_name in self._made:
                 self.add_command(self._made[cmd_name](), cmd_name)
         return super().get_command(ctx, cmd_name)
@@ -63,3 +61,17 @@ class LazyGroup(click.Group):
                     rows.append((name, command.get_short_help_str(limit=70)))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+def _load(source: str) -> click.Command:
+    module, _, name = source.partition(":")
+    try:
+        loaded: click.Command = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("backendai"):
+            raise
+        raise click.ClickException(
+            f"this command needs {error.name}, which is not installed; 'pip install"
+            " backendai-hub[hub]' brings it"
+        ) from error
+    return loaded

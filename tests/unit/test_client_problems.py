@@ -2,12 +2,15 @@
 
 import json
 
+import msgspec
 import pytest
 
+from backendai_hub.api.problems import describe
 from backendai_hub.client.problems import error_from_problem
 from backendai_hub.core.errors import (
     ConflictError,
     HubError,
+    InUseError,
     InvalidRequestError,
     NeverFitsError,
     NotFoundError,
@@ -32,6 +35,17 @@ def test_extra_members_become_fields():
     ).encode()
 
     assert error_from_problem(409, body).fields == {"session": "abc"}
+
+
+def test_the_details_of_our_own_problems_become_fields():
+    body = msgspec.json.encode(
+        describe(InUseError("busy", users={"projects": ["vision"]}), "id")
+    )
+
+    error = error_from_problem(409, body)
+
+    assert type(error) is InUseError
+    assert error.fields == {"users": {"projects": ["vision"]}, "request_id": "id"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The client against a peer that answers what each test says."""
 
 import asyncio
+import base64
 from contextlib import asynccontextmanager
 from urllib.parse import quote
 
@@ -14,10 +15,12 @@ from backendai_hub.client.backoff import Backoff
 from backendai_hub.core.errors import (
     ForbiddenError,
     NotFoundError,
+    TooManyRequestsError,
     UnauthenticatedError,
     UnavailableError,
 )
 from backendai_hub.core.sessions import Session, SessionStatus, SessionType
+from backendai_hub.core.tenancy import Domain
 
 AT_ONCE = Backoff(first=0.0, most=0.0, attempts=3)
 
@@ -154,6 +157,85 @@ async def test_a_log_in_is_sent_only_once():
             await client.accounts.verify("alice", "guess")
 
     assert len(peer.requests) == 1
+
+
+async def test_slowing_down_for_a_moment_is_done_without_saying():
+    busy = say({"code": "too-many-requests", "detail": "slow down"}, 429)
+    peer = Peer(busy, say({"name": "alice"}))
+
+    async with talk_to(peer) as client:
+        assert (await client.me()).name == "alice"
+
+    assert len(peer.requests) == 2
+
+
+async def test_slowing_down_for_long_is_the_callers_to_decide():
+    headers = {"Retry-After": "600"}
+    peer = Peer(say({"code": "too-many-requests", "detail": "slow"}, 429, **headers))
+
+    async with talk_to(peer) as client:
+        with pytest.raises(TooManyRequestsError) as refused:
+            await client.me()
+
+    assert refused.value.fields == {"retry_after": 600}
+    assert len(peer.requests) == 1
+
+
+async def test_what_may_have_been_done_is_not_done_again():
+    """A noun's making has no key that would make it harmless."""
+    for ask in (
+        lambda client: client.domains.create(name="research"),
+        lambda client: client.domains.purge("research"),
+        lambda client: client.domains.update("research", if_match=1, description="x"),
+    ):
+        peer = Peer(UNAVAILABLE)
+        async with talk_to(peer) as client:
+            with pytest.raises(UnavailableError):
+                await ask(client)
+        assert len(peer.requests) == 1
+
+
+async def test_what_is_the_same_however_often_it_is_done_is_done_again():
+    peer = Peer(UNAVAILABLE, say(Domain(id="d", name="research")))
+
+    async with talk_to(peer) as client:
+        await client.domains.update("research", description="x")
+
+    assert [r.method for r in peer.requests] == ["PATCH", "PATCH"]
+    assert peer.header("If-Match") == [None, None]
+
+
+async def test_preconditions_and_references_are_sent_as_the_service_reads_them():
+    peer = Peer(say(Domain(id="d", name="research")))
+
+    async with talk_to(peer) as client:
+        await client.projects.purge("research:a/b", if_match=7)
+
+    assert peer.header("If-Match") == ['"7"']
+    assert peer.requests[0].raw_path.endswith("/api/projects/research:a%2Fb")
+
+
+@pytest.mark.parametrize("reference", ["", ".", ".."])
+async def test_a_reference_never_leads_to_another_route(reference):
+    peer = Peer(say({}))
+
+    async with talk_to(peer) as client:
+        with pytest.raises(NotFoundError):
+            await client.domains.purge(reference)
+        with pytest.raises(NotFoundError):
+            await client.members.change(reference, add=["grace"])
+
+    assert not peer.requests
+
+
+async def test_a_keypair_is_shown_by_http_basic():
+    peer = Peer(say({"name": "alice"}))
+
+    async with talk_to(peer, token=None, access_key="AKIA", secret_key="hush:é") as it:
+        await it.me()
+
+    sent = peer.header("Authorization")[0].removeprefix("Basic ")
+    assert base64.b64decode(sent).decode() == "AKIA:hush:é"
 
 
 async def test_a_page_of_something_else_is_not_taken_for_an_answer():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -116,6 +117,31 @@ def test_help_comes_at_once_and_without_what_only_asking_needs():
     )
     assert done.returncode == 0, done.stderr
     assert "Administer people" in done.stdout
+
+
+def test_where_only_the_command_line_is_installed_the_platforms_commands_say_so(
+    tmp_path,
+):
+    code = (
+        "import sys\n"
+        "for n in ('sqlalchemy', 'traitlets', 'cryptography'): sys.modules[n] = None\n"
+        "import backendai_hub.cli as c\n"
+        "c.main()\n"
+    )
+
+    def run(*words):
+        argv = [sys.executable, "-c", code, *words]
+        environ = {**os.environ, **CommandLine(tmp_path).environ}
+        return subprocess.run(
+            argv, check=False, capture_output=True, text=True, env=environ
+        )
+
+    up = run("up")
+    assert up.returncode == 1
+    assert "which is not installed; 'pip install backendai-hub[hub]'" in up.stderr
+    who = run("whoami")
+    assert who.returncode == 4, who.stderr
+    assert run("admin", "domain", "add", "--help").returncode == 0
 
 
 # --- fields -----------------------------------------------------------------------
