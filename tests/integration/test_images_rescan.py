@@ -306,6 +306,18 @@ async def test_what_was_on_offer_stays_when_its_new_version_is_bad(site):
     assert await site.names() == [site.name("team/lab", "1")]
 
 
+async def test_what_cannot_be_looked_at_stays_on_offer(site):
+    site.registry.push_image("team/lab", "1")
+    broken = site.registry.push_image("team/lab", "2").digest.partition(":")[2]
+    await site.rescan()
+    blobs = site.registry.storage / "docker/registry/v2/blobs/sha256"
+    (blobs / broken[:2] / broken / "data").write_bytes(b"something else")
+    status = await site.rescan()
+    assert (status.state, status.done, status.removed) == (RescanState.DONE, 2, 0)
+    assert [skipped.tag for skipped in status.skipped] == ["2"]
+    assert len(await site.names()) == 2
+
+
 async def test_tags_that_differ_in_case_alone_are_one_name(site):
     site.registry.push_image("team/lab", "gpu")
     site.registry.push_image("team/lab", "GPU", labels=LABELS)

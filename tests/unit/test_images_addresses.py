@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from backendai_hub.core.errors import InvalidRequestError, RegistryError
@@ -49,7 +51,7 @@ async def test_a_name_that_leads_there_leads_nowhere():
 
 async def test_what_a_registry_sends_there_is_not_followed():
     origin = find_origin("http://169.254.169.254")
-    connection = Connection(origin, Identity(None))
+    connection = Connection(origin, Identity(None, clock=time.monotonic))
     with pytest.raises(RegistryError, match="where no registry is"):
         await connection.ask(Ask(path="/v2/", scope="registry"))
     await connection.close()
