@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import insert, or_, select, update
@@ -26,6 +27,7 @@ from backendai_hub.db.tables import (
     RegistryRow,
 )
 
+_USE_NOTED = timedelta(minutes=1)
 _COLUMNS = (
     ImageRow.id,
     ImageRow.name,
@@ -208,7 +210,13 @@ async def load_images(
 
 
 async def note_use(tx: Transaction, image_id: str) -> None:
-    """Note that a session of the image has been asked for."""
+    """Note that a session of the image has been asked for, to the minute.
+
+    Everybody who asks for the same image would wait for the row otherwise.
+    """
+    recent = ImageRow.last_used_at > tx.now - _USE_NOTED
     await tx.execute(
-        update(ImageRow).where(ImageRow.id == image_id).values(last_used_at=tx.now)
+        update(ImageRow)
+        .where(ImageRow.id == image_id, ImageRow.last_used_at.is_(None) | ~recent)
+        .values(last_used_at=tx.now)
     )

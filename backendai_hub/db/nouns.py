@@ -347,21 +347,30 @@ async def ensure_slot_type(
 
 
 async def list_slot_types(
-    connection: AsyncConnection, *, enabled: bool = True, required: bool = False
+    connection: AsyncConnection, *, enabled: bool = True
 ) -> dict[str, str]:
-    """Return the known kinds of resources and how each is counted, in their order.
-
-    With ``required``, only those that every session needs some of.
-    """
+    """Return the known kinds of resources and how each is counted, in their order."""
     query = select(SlotTypeRow.name, SlotTypeRow.slot_type).order_by(
         SlotTypeRow.rank, SlotTypeRow.name
     )
     if enabled:
         query = query.where(SlotTypeRow.enabled)
-    if required:
-        query = query.where(SlotTypeRow.required)
     rows = await connection.execute(query)
     return {str(key): str(name) for key, name in rows}
+
+
+async def load_slot_rules(
+    connection: AsyncConnection,
+) -> tuple[dict[str, str], list[str]]:
+    """Return the kinds of resources in use, and of which every session needs some."""
+    rows = (
+        await connection.execute(
+            select(SlotTypeRow.name, SlotTypeRow.slot_type, SlotTypeRow.required)
+            .where(SlotTypeRow.enabled)
+            .order_by(SlotTypeRow.rank, SlotTypeRow.name)
+        )
+    ).all()
+    return {r.name: r.slot_type for r in rows}, [r.name for r in rows if r.required]
 
 
 async def target_of(connection: AsyncConnection, noun: Noun, item: Item) -> Target:

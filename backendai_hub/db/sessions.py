@@ -266,6 +266,42 @@ async def list_records(
     return [_record(r._mapping) for r in await connection.execute(query)]
 
 
+async def list_reasons(connection: AsyncConnection) -> dict[str, str]:
+    """Return why each session in the queue waits, by id."""
+    query = select(SessionRow.id, SessionRow.reason)
+    rows = await connection.execute(
+        query.where(SessionRow.status == str(SessionStatus.PENDING))
+    )
+    return {session_id: reason for session_id, reason in rows}
+
+
+async def list_on_servers(
+    connection: AsyncConnection, statuses: Iterable[SessionStatus]
+) -> list[Any]:
+    """List what is told to JupyterHub of the sessions in these states."""
+    query = (
+        select(
+            SessionRow.id,
+            UserRow.name.label("owner"),
+            SessionRow.server,
+            SessionRow.image,
+            SessionRow.name,
+            SessionRow.slots,
+            SessionRow.shmem,
+            SessionRow.idempotency_key,
+            SessionRow.ready,
+            SessionRow.created_at,
+        )
+        .join(UserRow, UserRow.id == SessionRow.owner_id)
+        .where(
+            SessionRow.status.in_([str(s) for s in statuses]),
+            SessionRow.server.is_not(None),
+        )
+        .order_by(SessionRow.priority.desc(), SessionRow.created_at, SessionRow.id)
+    )
+    return list(await connection.execute(query))
+
+
 async def find_images(tx: Transaction) -> None:
     """Give waiting sessions that know their environment by name only its row."""
     named = (
@@ -571,9 +607,17 @@ async def mark_gone(tx: Transaction, ids: Sequence[str]) -> None:
     )
 
 
+async def replace_secret(tx: Transaction, session_id: str, ciphertext: bytes) -> None:
+    """Keep something else in place of what a session was to be born with."""
+    await tx.execute(
+        update(SecretRow)
+        .where(SecretRow.session_id == session_id)
+        .values(ciphertext=ciphertext)
+    )
+
+
 async def put_secret(tx: Transaction, session_id: str, ciphertext: bytes) -> None:
-    """Keep what a session is born with."""
-    await tx.execute(delete(SecretRow).where(SecretRow.session_id == session_id))
+    """Keep what a new session is born with."""
     await tx.execute(
         insert(SecretRow).values(session_id=session_id, ciphertext=ciphertext)
     )

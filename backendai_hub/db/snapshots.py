@@ -22,24 +22,45 @@ from backendai_hub.db.tables import SessionRow
 from backendai_hub.scheduling.snapshot import DeviceState, NodeState
 
 
-async def load_nodes(connection: AsyncConnection) -> tuple[NodeState, ...]:
-    """Read every node that has reported, with what is free on its devices."""
+async def load_nodes(
+    connection: AsyncConnection, *, whose: bool = True
+) -> tuple[NodeState, ...]:
+    """Read every node that has reported, with what is free on its devices.
+
+    ``whose`` tells also whose those are that serve one user at a time.
+    """
+    found = [
+        agent
+        for agent in await list_agents(connection)
+        if agent.first_seen_at is not None and agent.status != AgentStatus.TERMINATED
+    ]
+    if not found:
+        return ()
     balances = await list_balances(connection, [ScopeKind.DEVICE])
     devices: dict[str, list[DeviceRecord]] = {}
     for device in await list_devices(connection):
         devices.setdefault(device.agent_id, []).append(device)
-    owners = await _sole_owners(connection)
+    single = [a.id for a in found if not _serves_many(a)] if whose else []
+    owners = await _sole_owners(connection, single) if single else {}
     return tuple(
         _node(agent, devices.get(agent.id, []), balances, owners.get(agent.id))
-        for agent in await list_agents(connection)
-        if agent.first_seen_at is not None and agent.status != AgentStatus.TERMINATED
+        for agent in found
     )
 
 
-async def _sole_owners(connection: AsyncConnection) -> dict[str, str]:
+def _serves_many(agent: AgentRecord) -> bool:
+    return bool(agent.isolation.get("multi_user", True))
+
+
+async def _sole_owners(
+    connection: AsyncConnection, agent_ids: Sequence[str]
+) -> dict[str, str]:
     rows = await connection.execute(
         select(SessionRow.agent_id, SessionRow.owner_id)
-        .where(SessionRow.status.in_([str(s) for s in OCCUPYING]))
+        .where(
+            SessionRow.status.in_([str(s) for s in OCCUPYING]),
+            SessionRow.agent_id.in_(agent_ids),
+        )
         .distinct()
     )
     return {agent: owner for agent, owner in rows if agent is not None}
@@ -69,7 +90,7 @@ def _node(
         ),
         closed=closed,
         sole_owner=owner,
-        multi_user=bool(agent.isolation.get("multi_user", True)),
+        multi_user=_serves_many(agent),
     )
 
 

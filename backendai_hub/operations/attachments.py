@@ -32,13 +32,12 @@ async def list_attached(platform: Platform) -> list[Attached]:
     """List the live sessions that belong to a Hub server."""
     now = platform.database.clock()
     live = [s for s in SessionStatus if s not in TERMINAL | {SessionStatus.TERMINATING}]
-    async with platform.database.read() as connection:
-        records = await sessions.list_records(connection, live)
-        owners = await sessions.get_records(connection, [r.id for r in records])
+    async with platform.database.glance() as connection:
+        rows = await sessions.list_on_servers(connection, live)
     return [
         Attached(
             session_id=r.id,
-            user=owners[r.id][1],
+            user=r.owner,
             server=r.server,
             options={
                 "image": r.image,
@@ -50,8 +49,7 @@ async def list_attached(platform: Platform) -> list[Attached]:
             ready=r.ready,
             young=now - r.created_at < YOUNG,
         )
-        for r in records
-        if r.server is not None
+        for r in rows
     ]
 
 

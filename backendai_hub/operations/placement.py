@@ -25,6 +25,9 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.submit import pending
 from backendai_hub.scheduling.snapshot import Placement, Plan, Snapshot
 
+_EXPLAINED_AT_ONCE = 100
+"""How many sessions get a new reason in one transaction, which holds up others."""
+
 
 async def load_snapshot(platform: Platform) -> Snapshot:
     """Read what the scheduler decides from, in one consistent view."""
@@ -142,14 +145,18 @@ async def _explain(platform: Platform, waiting: Mapping[str, str]) -> None:
     """Store the reasons that have changed, in one transaction."""
     if not waiting:
         return
-    async with platform.database.read() as connection:
-        queue = await sessions.list_records(connection, [SessionStatus.PENDING])
-    news = [r for r in queue if r.id in waiting and r.reason != waiting[r.id]]
-    if not news:
-        return
-    async with platform.database.transaction() as tx:
-        # In the order of ids, as everybody who locks several sessions does.
-        for record in sorted(news, key=lambda r: r.id):
-            # One that has just moved on needs no reason any more.
-            with suppress(ConflictError):
-                await explain(tx, record, waiting[record.id])
+    async with platform.database.glance() as connection:
+        known = await sessions.list_reasons(connection)
+    # In the order of ids, as everybody who locks several sessions does.
+    news = sorted(i for i, reason in known.items() if waiting.get(i, reason) != reason)
+    for start in range(0, len(news), _EXPLAINED_AT_ONCE):
+        some = news[start : start + _EXPLAINED_AT_ONCE]
+        async with platform.database.read() as connection:
+            records = await sessions.get_records(connection, some)
+        async with platform.database.transaction() as tx:
+            for session_id in some:
+                if session_id not in records:
+                    continue
+                # One that has just moved on needs no reason any more.
+                with suppress(ConflictError):
+                    await explain(tx, records[session_id][0], waiting[session_id])

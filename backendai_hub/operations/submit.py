@@ -51,7 +51,7 @@ from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import images, sessions, tenancy
 from backendai_hub.db.groups import GroupRecord, list_allowed
 from backendai_hub.db.limits import load_caps, load_scopes
-from backendai_hub.db.nouns import list_slot_types
+from backendai_hub.db.nouns import load_slot_rules
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations import dotfiles
@@ -59,7 +59,7 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.reasons import explain_never
-from backendai_hub.scheduling.snapshot import PendingSession
+from backendai_hub.scheduling.snapshot import NodeState, PendingSession
 
 NOT_ATTACHED = "waiting for JupyterHub to attach its server"
 _QUEUED = WAITING_WORDS[SessionStatus.PENDING]
@@ -98,9 +98,12 @@ async def submit_session(
     async with platform.database.read() as connection:
         project_id = _choose_project(user, request)
         group = await _choose_group(connection, user, request, project_id, keypair_id)
-        image = await _choose_image(connection, user, request, group)
+        nodes = [
+            n for n in await load_nodes(connection, whose=False) if n.group == group.id
+        ]
+        image = await _choose_image(connection, user, request, nodes)
         caps = await load_caps(connection, keypair_id)
-        slot_types = await list_slot_types(connection)
+        slot_types, required = await load_slot_rules(connection)
         record = _build(platform, user, request, image, key)
         record = msgspec.structs.replace(
             record,
@@ -110,9 +113,7 @@ async def submit_session(
             priority=_priority(request, group, caps),
         )
         _check_known(record.request, slot_types)
-        _check_required(
-            record.request, await list_slot_types(connection, required=True)
-        )
+        _check_required(record.request, required)
         known = await _find_known(connection, record, request)
         if known is None:
             for cap in caps:
@@ -123,14 +124,14 @@ async def submit_session(
             files, bootstrap = await dotfiles.gather(
                 connection, record, request.bootstrap_script
             )
-            await _check_can_ever_start(connection, record, image, group)
+            await _check_can_ever_start(connection, record, image, group, nodes)
     if known is not None:
         await _attach(platform, known, request)
         return await _answer(platform, known.id, created=False)
     try:
         born = Born(request.environ, request.argv, files, bootstrap)
         sealed = platform.vault.seal(born)
-        await _store(platform, user, record, sealed)
+        await _store(platform, user, record, sealed, caps)
     except IntegrityError:
         # Somebody was faster with the same key, server or name.
         async with platform.database.read() as connection:
@@ -152,7 +153,7 @@ async def submit_session(
 
 
 async def _answer(platform: Platform, session_id: str, *, created: bool) -> Submission:
-    async with platform.database.read() as connection:
+    async with platform.database.glance() as connection:
         session = await sessions.get_session(connection, session_id)
     return Submission(session, created)
 
@@ -244,7 +245,7 @@ async def _choose_image(
     connection: AsyncConnection,
     user: Actor,
     request: SessionRequest,
-    group: GroupRecord,
+    nodes: Sequence[NodeState],
 ) -> Image:
     """Return the image for the architecture that is asked for, or that nodes have."""
     found = await images.find_images(connection, user.domain_id, user.id, request.image)
@@ -265,9 +266,7 @@ async def _choose_image(
                 f" {request.architecture[:64]!r}"
             )
         return same[0]
-    there = {
-        n.architecture for n in await load_nodes(connection) if n.group == group.id
-    }
+    there = {n.architecture for n in nodes}
     return next((i for i in found if i.architecture in there), found[0])
 
 
@@ -467,6 +466,7 @@ async def _check_can_ever_start(
     record: SessionRecord,
     image: Image,
     group: GroupRecord,
+    nodes: Sequence[NodeState],
 ) -> None:
     scopes = await load_scopes(connection, [record])
     own = [scopes[key] for key in record.scopes if key in scopes]
@@ -477,7 +477,6 @@ async def _check_can_ever_start(
             "more than a limit allows even when nothing runs: "
             + "; ".join(map(str, shortfalls))
         )
-    nodes = [n for n in await load_nodes(connection) if n.group == group.id]
     if not nodes:
         return  # the first node may still be on its way: it waits, with that reason
     never = explain_never(Cluster(nodes), pending(record, image))
@@ -528,12 +527,13 @@ async def _store(
     user: Actor,
     record: SessionRecord,
     sealed: bytes,
+    caps: Sequence[SubmissionCaps],
 ) -> None:
     async with platform.database.transaction() as tx:
         # Locked, so that many requests at once are counted one after the other.
         await tenancy.lock_user(tx, user.id)
         await _check_count(tx.connection, platform, user)
-        for cap in await load_caps(tx.connection, record.keypair_id or ""):
+        for cap in caps:
             if not cap.limits_waiting:
                 continue
             waiting, asked = await sessions.sum_waiting(
@@ -570,7 +570,7 @@ async def _attach(
         stored = await sessions.get_secrets(tx.connection, [record.id])
         born = msgspec.convert(platform.vault.open(stored[record.id]), Born)
         born = msgspec.structs.replace(born, environ=request.environ, argv=request.argv)
-        await sessions.put_secret(tx, record.id, platform.vault.seal(born))
+        await sessions.replace_secret(tx, record.id, platform.vault.seal(born))
         await sessions.change_session(
             tx,
             record,

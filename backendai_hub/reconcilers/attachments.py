@@ -38,6 +38,7 @@ class AttachmentsReconciler(Reconciler):
     name = "attachments"
     resync_seconds = 5.0
     settle_seconds = 0.1
+    rest = 3.0
 
     def __init__(
         self, platform: Platform, signals: Signals, hub: JupyterHubClient

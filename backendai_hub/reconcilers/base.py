@@ -18,6 +18,7 @@ from backendai_hub.operations.platform import Platform
 log = logging.getLogger("backendai_hub.reconcilers")
 
 LONGEST_BACKOFF = 10.0
+LONGEST_REST = 0.5
 
 
 class Reconciler(ABC):
@@ -27,6 +28,10 @@ class Reconciler(ABC):
     resync_seconds: ClassVar[float] = 10.0
     settle_seconds: ClassVar[float] = 0.0
     """Wait this long after a wake-up, so that several become one pass."""
+
+    rest: ClassVar[float] = 0.0
+    """Rest so many times as long as a pass took before the next one, within bounds, so
+    that wake-ups that come all the time leave the processor to what they are about."""
 
     def __init__(self, platform: Platform, signals: Signals) -> None:
         self.platform = platform
@@ -42,8 +47,10 @@ class Reconciler(ABC):
     async def run(self) -> None:
         """Reconcile for ever; a failed pass is logged and tried again later."""
         failures = 0
+        clock = asyncio.get_running_loop().time
         while True:
             ticket = self.signals.ticket(self.name)
+            began = clock()
             try:
                 await self.reconcile()
                 failures = 0
@@ -54,6 +61,9 @@ class Reconciler(ABC):
                 pause = min(LONGEST_BACKOFF, 0.2 * 2**failures)
                 await asyncio.sleep(pause * random.uniform(0.7, 1.3))  # noqa: S311
                 continue
+            ended = clock()
+            rested = ended + min(LONGEST_REST, self.rest * (ended - began))
             await self.signals.wait(self.name, ticket, self.resync_seconds)
-            if self.settle_seconds:
-                await asyncio.sleep(self.settle_seconds)
+            pause = max(self.settle_seconds, rested - clock())
+            if pause > 0:
+                await asyncio.sleep(pause)

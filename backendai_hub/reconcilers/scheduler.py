@@ -19,6 +19,7 @@ class SchedulerReconciler(Reconciler):
     """Snapshot, plan, apply."""
 
     name = "scheduler"
+    rest = 3.0
 
     async def reconcile(self) -> int:
         """Run one pass and return how many sessions were placed."""

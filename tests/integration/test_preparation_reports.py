@@ -30,7 +30,7 @@ async def give(platform: Platform, session: Session, **more: object) -> bytes:
     """Seal what the session is born with, as submitting does."""
     sealed = platform.vault.seal({"environ": {"A": "1"}, "argv": [], **more})
     async with platform.database.transaction() as tx:
-        await rows.put_secret(tx, session.id, sealed)
+        await rows.replace_secret(tx, session.id, sealed)
     return sealed
 
 

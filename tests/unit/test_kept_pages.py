@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from sqlalchemy.sql import visitors
 from backendai_hub.core.access import Reach
 from backendai_hub.db import sessions
 from backendai_hub.db.tables import SessionRow
+from backendai_hub.db.tables.base import Base
 from backendai_hub.db.versions import (
     _NOBODYS,
     _OF_SESSIONS,
@@ -23,6 +26,7 @@ from backendai_hub.handlers.kept import Shelf
 from backendai_hub.handlers.page_cache import SECONDS, PageCache, PageKey
 from backendai_hub.operations.sessions import Sight
 
+SOURCES = Path(__file__).resolve().parents[2] / "backendai_hub"
 TABLES: dict[str, Table] = dict(SessionRow.metadata.tables)
 ALICES = PageKey(Sight(Reach.OWN, "alice", "d"), "limit=20")
 
@@ -143,3 +147,16 @@ def test_long_queries_are_not_kept():
 def test_times_are_told_to_the_millisecond():
     moment = datetime(2026, 1, 2, 3, 4, 5, 6789, tzinfo=UTC)
     assert sessions.format_time(moment) == "2026-01-02T03:04:05.006Z"
+
+
+def test_what_is_followed_is_changed_through_the_transaction_only():
+    """A statement given to the connection itself would not be seen."""
+    past = re.compile(r"connection\.execute\(\s*(?:insert|update|delete)\((\w+)")
+    own = {"EventRow", "AuditRow", "AuditHeadRow", "ImageRow", "ImageInstallRow"}
+    found = set()
+    for path in SOURCES.rglob("*.py"):
+        found |= set(past.findall(path.read_text("utf-8")))
+
+    names = {mapper.class_.__name__: mapper for mapper in Base.registry.mappers}
+    assert found <= own
+    assert {names[name].local_table.name for name in own} <= _NOBODYS
