@@ -199,7 +199,7 @@ async def _follow_projects(
         for project, source in has.projects.items()
         if source == "group" and project not in wanted
     ]
-    left = await tenancy.remove_members(tx, actor.id, project_ids=gone, source="group")
+    left = await tenancy.remove_members(tx, actor.id, project_ids=gone)
     return joined, left
 
 
@@ -208,8 +208,7 @@ def _follow_role(has: Granted, wanted: Role | None) -> dict[str, Any]:
     if wanted is not None and wanted is not has.role:
         return {"role": str(wanted), "granted_role": str(wanted)}
     if wanted is None and has.granted_role:
-        own = has.granted_role == has.role
-        return {"granted_role": "", **({"role": str(Role.USER)} if own else {})}
+        return {"role": str(Role.USER), "granted_role": ""}
     return {}
 
 

@@ -245,6 +245,8 @@ async def test_a_hub_admin_is_a_superadmin_only_if_the_configuration_says_so(
     platform: Platform,
 ):
     assert (await come(platform, "ada", admin=True)).role is Role.USER
+    ruled = configured(platform, group_rules=[TEAMS])
+    assert (await come(ruled, "ada", admin=True)).role is Role.USER
 
     site = configured(platform, hub_admins_are_superadmins=True)
     assert (await come(site, "ada", admin=True)).role is Role.SUPERADMIN
