@@ -20,6 +20,7 @@ from traitlets.config import Application, Config, catch_config_error
 from backendai_hub import __version__
 from backendai_hub.client.jupyterhub import JupyterHubClient
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
+from backendai_hub.core.audit import derive_audit_key
 from backendai_hub.core.configuration import ConfigurationError, check_keys
 from backendai_hub.core.directory import read_rules
 from backendai_hub.core.images import Image
@@ -46,6 +47,7 @@ from backendai_hub.operations.directory import settle_roles
 from backendai_hub.operations.nodes import accept_token
 from backendai_hub.operations.platform import Platform, Settings, Vault
 from backendai_hub.reconcilers.attachments import AttachmentsReconciler
+from backendai_hub.reconcilers.audit import AuditReconciler
 from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
 from backendai_hub.reconcilers.images import RescansReconciler
@@ -256,9 +258,12 @@ class HubService(Application):
 
     def _build_platform(self, signals: Signals) -> Platform:
         keys = self._folder / "keys"
+        key = (keys / "database.key").read_bytes().strip()
         return Platform(
-            database=Database(self.db_url, wake=signals.wake),
-            vault=Vault((keys / "database.key").read_bytes().strip()),
+            database=Database(
+                self.db_url, wake=signals.wake, audit_key=derive_audit_key(key)
+            ),
+            vault=Vault(key),
             authority=Authority(
                 (keys / "ca.key").read_bytes(), (keys / "ca.crt").read_bytes()
             ),
@@ -283,6 +288,7 @@ class HubService(Application):
             group_rules=read_rules(self.group_rules),
             max_password_days=self.max_password_days,
             max_images_per_rescan=self.max_images_per_rescan,
+            audit_heads=str(self._folder / "audit" / "heads.jsonl"),
             max_live_sessions=self.max_live_sessions,
             heartbeat_seconds=self.heartbeat_seconds,
             suspect_seconds=self.suspect_seconds,
@@ -382,6 +388,7 @@ class HubService(Application):
             SchedulerReconciler(platform, signals),
             NodesReconciler(platform, signals),
             DeadlinesReconciler(platform, signals),
+            AuditReconciler(platform, signals),
             KeysReconciler(platform, signals),
             RescansReconciler(platform, signals),
         ]

@@ -35,6 +35,7 @@ _COMMANDS: Final = {
     "resource-group": Later(
         f"{_ROOM}.groups:resource_group", "Nodes that are scheduled together."
     ),
+    "audit": Later(f"{_ROOM}.audit:audit", "Who did what."),
     "password": Later(f"{_ROOM}.accounts:password", "Change your own password."),
     "admin": Later(f"{_ROOM}.groups:admin", "Administer people and resources."),
     "completion": Later(

@@ -21,6 +21,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from backendai_hub.core.access import ADMIN_SCOPES, USER_SCOPES
+from backendai_hub.core.audit import derive_audit_key
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Keypair, Role
 from backendai_hub.db import tenancy
@@ -49,6 +50,10 @@ class KeyAPI(API):
         self.access_key = access_key
         self.secret = secret
         self._headers["Authorization"] = basic(access_key, secret)
+
+    async def __aenter__(self) -> KeyAPI:
+        await super().__aenter__()
+        return self
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -98,7 +103,8 @@ def database_url(stack: Stack) -> str:
 @asynccontextmanager
 async def opened_database(stack: Stack) -> AsyncIterator[Database]:
     """Open the database of *stack*'s service beside it."""
-    database = Database(database_url(stack))
+    key = stack.folder.key("database.key").read_bytes().strip()
+    database = Database(database_url(stack), audit_key=derive_audit_key(key))
     try:
         yield database
     finally:

@@ -16,7 +16,7 @@ from sqlalchemy.engine import make_url
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.operations.platform import Platform
-from tests.factories import Clock, make_platform, prepare
+from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
 from tests.harness import Stack, running_stack
 
 pytest_plugins = ["tests.requirement_marks"]
@@ -58,7 +58,7 @@ def db_url(request: pytest.FixtureRequest, memory_dir: Path) -> Iterator[str]:
 async def database(db_url: str) -> AsyncIterator[Database]:
     """A database with the present schema and a clock that stands still."""
     await asyncio.to_thread(upgrade, db_url)
-    opened = Database(db_url, clock=Clock())
+    opened = Database(db_url, clock=Clock(), audit_key=AUDIT_KEY)
     yield opened
     await opened.close()
 

@@ -40,6 +40,8 @@ from backendai_hub.scheduling.plan import plan
 
 GIB = 1 << 30
 START = datetime(2026, 1, 1, tzinfo=UTC)
+AUDIT_KEY = b"k" * 32
+"""Of the chain in databases of tests; a real service derives its own."""
 IMAGE = Image(
     name="lab",
     references={"fake": "fake"},

@@ -12,6 +12,7 @@ import msgspec
 
 from backendai_hub.api.sessions import Resources
 from backendai_hub.client.accounts import Accounts
+from backendai_hub.client.audit import Audit
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.credentials import Credential, KeypairLogin, Token
@@ -114,6 +115,7 @@ class HubClient:
         self.accounts = Accounts(transport)
         self.logins = Logins(transport)
         self.image_verbs = ImageVerbs(transport, act_for)
+        self.audit = Audit(transport, act_for)
         self.members = Members(transport, act_for)
         self.dotfiles = DotfileStore(transport, act_for)
         self.group_access = GroupAccesses(transport, act_for)

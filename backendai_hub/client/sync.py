@@ -19,6 +19,7 @@ import msgspec
 
 from backendai_hub.api.sessions import EventMessage, Resources
 from backendai_hub.client.accounts import Accounts
+from backendai_hub.client.audit import Audit
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.hub import Caller, HubClient
 from backendai_hub.client.images import ImageVerbs
@@ -161,6 +162,14 @@ class SyncImageVerbs(Twin[ImageVerbs]):
     installs = blocking(ImageVerbs.installs)
 
 
+class SyncAudit(Twin[Audit]):
+    """Who did what."""
+
+    list = gathering(Audit.list)
+    export = gathering(Audit.export)
+    verify = blocking(Audit.verify)
+
+
 class SyncAccounts(Twin[Accounts]):
     """Password accounts."""
 
@@ -235,6 +244,7 @@ class Client:
         client, thread = self._client, self._thread
         self.sessions = SyncSessions(client.sessions, thread)
         self.image_verbs = SyncImageVerbs(client.image_verbs, thread)
+        self.audit = SyncAudit(client.audit, thread)
         self.accounts = SyncAccounts(client.accounts, thread)
         self.members = SyncMembers(client.members, thread)
         self.dotfiles = SyncDotfiles(client.dotfiles, thread)

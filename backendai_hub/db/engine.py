@@ -1,9 +1,9 @@
 """The database: one unit of work for everything, on SQLite and PostgreSQL.
 
-``async with database.transaction() as tx`` is the only way to write. Events are
-recorded on the transaction and written at its end; wake-ups asked for on it happen
-after the commit. On SQLite every write transaction is ``BEGIN IMMEDIATE``, because
-the busy timeout does not cover the upgrade of a read lock.
+``async with database.transaction() as tx`` is the only way to write. Events and acts
+are noted on the transaction and written at its end, with the change they are of;
+wake-ups asked for on it happen after the commit. On SQLite every write transaction is
+``BEGIN IMMEDIATE``, because the busy timeout does not cover the upgrade of a read lock.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from backendai_hub.core.audit import Act
 from backendai_hub.core.events import Event
+from backendai_hub.db import chain
 from backendai_hub.db.tables import EventRow
 from backendai_hub.db.versions import Changes, Versions
 
@@ -97,6 +98,17 @@ class Transaction:
         )
         self.wakes.add("events")
 
+    async def flush_acts(self, key: bytes | None) -> None:
+        """Write the acts into the chain; after the events, always in this order."""
+        if not self.acts:
+            return
+        if key is None:
+            raise chain.NoAuditKeyError(
+                "this database was opened without the key of its audit, so nothing"
+                " that has to be written there can be done"
+            )
+        await chain.append(self.connection, key, self.acts, self.now)
+
 
 def _tell_time() -> datetime:
     """Tell the time to the millisecond, as the API shows it and reads it back.
@@ -117,10 +129,13 @@ class Database:
         wake: Callable[[str], None] = lambda name: None,
         clock: Callable[[], datetime] = _tell_time,
         pool_size: int = 20,
+        audit_key: bytes | None = None,
     ) -> None:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.clock = clock
+        self.audit_key = audit_key
+        """The key of the chain of acts; without it, no act can be written."""
         self.versions = Versions()
         self._wake = wake
         # SQLite lets one writer in; queueing here is fair and wakes at once, while
@@ -165,6 +180,9 @@ class Database:
         else:
             async with self._writer, self._begin() as tx:
                 yield tx
+        asking = chain.ASKING.get()
+        if asking is not None:
+            asking.written += len(tx.acts)
         for name in tx.wakes:
             self._wake(name)
 
@@ -179,6 +197,7 @@ class Database:
                 tx = Transaction(connection, self.clock(), changes)
                 yield tx
                 await tx.flush_events()
+                await tx.flush_acts(self.audit_key)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:

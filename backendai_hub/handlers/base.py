@@ -19,8 +19,6 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 from jupyterhub.services.auth import HubOAuth
-from sqlalchemy.exc import DataError, DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from tornado import web
 
 from backendai_hub.api.problems import CONTENT_TYPE, describe
@@ -40,6 +38,8 @@ from backendai_hub.handlers.identify import ACT_FOR, Identity, identify
 from backendai_hub.handlers.identities import Identities
 from backendai_hub.handlers.limiter import RateLimiter, RateState, rate_headers
 from backendai_hub.handlers.page_cache import PageCache
+from backendai_hub.handlers.problems import as_hub_error
+from backendai_hub.handlers.trail import SeenKeys, Trail
 from backendai_hub.operations.logins import LoginDesk
 from backendai_hub.operations.platform import Platform
 
@@ -89,6 +89,7 @@ class Service:
     stopping: list[bool] = field(default_factory=list)
     limiter: RateLimiter = field(default_factory=RateLimiter)
     logins: LoginDesk = field(default_factory=LoginDesk)
+    key_logins: SeenKeys = field(default_factory=SeenKeys)
     identities: Identities = field(default_factory=Identities)
     pages: PageCache = field(default_factory=PageCache)
 
@@ -139,13 +140,14 @@ def operation(
 
         @functools.wraps(method)
         async def wrapper(self: APIHandler, *path: str) -> None:
-            arguments = [self.decode_body(described.body)] if described.body else []
-            self.set_status(status)
-            answered = await method(self, *path, *arguments)
-            if answered is not None:
-                self.write_json(answered)
-            elif status == 204:
-                self.clear_header("Content-Type")
+            async with self.trail.doing(described.action):
+                arguments = [self.decode_body(described.body)] if described.body else []
+                self.set_status(status)
+                answered = await method(self, *path, *arguments)
+                if answered is not None:
+                    self.write_json(answered)
+                elif status == 204:
+                    self.clear_header("Content-Type")
 
         wrapper.operation = described  # type: ignore[attr-defined]
         return wrapper
@@ -158,6 +160,9 @@ class APIHandler(web.RequestHandler):
 
     path: ClassVar[str] = ""
     most_body: ClassVar[int] = 1 << 20
+    many: ClassVar[bool] = False
+    """Whether it does many things at once, each of which is audited for itself."""
+    request_id: str = ""
     principal: Principal
     user: Actor | None = None
     rate: RateState | None = None
@@ -175,6 +180,11 @@ class APIHandler(web.RequestHandler):
         """The control plane."""
         return self.service.platform
 
+    @functools.cached_property
+    def trail(self) -> Trail:
+        """The rows this request leaves in the audit."""
+        return Trail(self)
+
     @property
     def hub_auth(self) -> HubOAuth | None:
         """JupyterHub's authenticator; its login helpers look for it here."""
@@ -182,7 +192,8 @@ class APIHandler(web.RequestHandler):
 
     def set_default_headers(self) -> None:
         """Answer nothing that a browser may guess at, keep, or frame."""
-        self.request_id = make_request_id()
+        # Asked for again for a refusal, which has to name the same request.
+        self.request_id = self.request_id or make_request_id()
         for name, value in SAFE_HEADERS.items():
             self.set_header(name, value)
         self.set_header("X-Request-Id", self.request_id)
@@ -200,6 +211,11 @@ class APIHandler(web.RequestHandler):
         described: Operation | None = getattr(method, "operation", None)
         if described is None:
             return  # tornado answers 405 for what has no method here
+        async with self.trail.entering(described.action):
+            await self.enter(described)
+
+    async def enter(self, described: Operation) -> None:
+        """Find out who asks; raises a refusal if they may not."""
         self.principal = await self.identify()
         if can(self.principal, described.action):
             return
@@ -216,9 +232,15 @@ class APIHandler(web.RequestHandler):
         found = await identify(self)
         self.user = found.actor
         self.on_behalf = found.on_behalf
+        self.trail.know(found)
         if found.principal.caller in PEOPLE and found.actor is not None:
             self._limit(found)
+        await self.trail.note_entry()
         return found.principal
+
+    def recognise(self, found: Identity) -> None:
+        """Learn who asks, before it is known whether they may come in."""
+        self.trail.know(found)
 
     def _limit(self, found: Identity) -> None:
         """Count the request; raises :class:`TooManyRequestsError` beyond the limit."""
@@ -262,7 +284,10 @@ class APIHandler(web.RequestHandler):
                 if self.request.method not in {"GET", "HEAD"}:
                     self._check_same_origin()
                     auth.check_xsrf_cookie(self)
-            except web.HTTPError as error:
+            except (web.HTTPError, ForbiddenError) as error:
+                self.trail.suspect(str(model.get("name", "")))
+                if isinstance(error, ForbiddenError):
+                    raise
                 raise ForbiddenError(
                     "the header X-XSRFToken is missing or wrong; reload the page"
                 ) from error
@@ -346,27 +371,3 @@ class APIHandler(web.RequestHandler):
 
     def log_exception(self, *arguments: Any) -> None:
         """Leave it to ``write_error``: refusals are answers, not log lines."""
-
-
-class _PlainError(HubError):
-    code = "http"
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status  # type: ignore[misc]
-
-
-def as_hub_error(error: BaseException | None, status: int) -> HubError:
-    """Return the refusal that *error* is answered with."""
-    if isinstance(error, HubError):
-        return error
-    if isinstance(error, DataError):
-        return MalformedRequestError("a value cannot be stored as it is written")
-    if isinstance(error, (DBAPIError, PoolTimeoutError, ConnectionError)):
-        return UnavailableError(
-            "the database does not answer at the moment; try again in a few seconds",
-            retry_after=3,
-        )
-    if isinstance(error, web.HTTPError) and error.status_code < 500:
-        return _PlainError(error.log_message or error.reason or "refused", status)
-    return HubError("something unexpected went wrong; tell an administrator the id")

@@ -12,12 +12,17 @@ from jupyterhub.services.auth import HubOAuthCallbackHandler
 from tornado import web
 
 from backendai_hub.core.access import Action, Caller, can
+from backendai_hub.core.audit import Asking
 from backendai_hub.core.errors import (
     ForbiddenError,
+    HubError,
     NotFoundError,
     UnauthenticatedError,
 )
-from backendai_hub.handlers.base import APIHandler, Operation, operation
+from backendai_hub.db.chain import ASKING
+from backendai_hub.handlers.base import APIHandler, Operation, Service, operation
+from backendai_hub.operations.audit_notes import note_login
+from backendai_hub.operations.users import ensure_user
 
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 
@@ -25,12 +30,8 @@ _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 class PageHandler(APIHandler):
     """A page for people: who is not logged in is sent to JupyterHub."""
 
-    async def prepare(self) -> None:
+    async def enter(self, described: Operation) -> None:
         """Send people without a login to JupyterHub; refuse what is no person."""
-        method = getattr(self, (self.request.method or "").lower(), None)
-        described: Operation | None = getattr(method, "operation", None)
-        if described is None:
-            return  # tornado answers 405
         self.principal = await self.identify()
         if can(self.principal, described.action):
             return
@@ -111,9 +112,52 @@ class AssetHandler(web.StaticFileHandler):
 
 
 class OAuthCallbackHandler(HubOAuthCallbackHandler):
-    """Where JupyterHub sends people back to."""
+    """Where JupyterHub sends people back to: they have logged in at the console."""
+
+    _token = ""
+    _target = ""
 
     @property
     def hub_auth(self) -> Any:
         """JupyterHub's authenticator of this service."""
         return self.settings["service"].hub_auth
+
+    async def get(self) -> None:
+        """Take the login, write it down, and go where they wanted to."""
+        await super().get()
+        if self._token:
+            await self._note_login()
+        if self._target:
+            super().redirect(self._target)
+
+    def redirect(self, url: str, *arguments: Any, **options: Any) -> None:
+        """Keep where to go until the login is written down."""
+        del arguments, options
+        self._target = url
+
+    def set_signed_cookie(self, name: str, value: Any, **options: Any) -> None:
+        """Keep the token that the cookie is to hold."""
+        if name == self.hub_auth.cookie_name:
+            self._token = str(value)
+        super().set_signed_cookie(name, value, **options)
+
+    set_secure_cookie = set_signed_cookie
+
+    async def _note_login(self) -> None:
+        service: Service = self.settings["service"]
+        model = await self.hub_auth.user_for_token(self._token, sync=False)
+        if model is None:
+            return
+        name = str(model["name"])
+        ASKING.set(
+            Asking(
+                request_id=secrets.token_hex(8),
+                address=str(self.request.remote_ip),
+                elapsed=self.request.request_time,
+            )
+        )
+        try:
+            actor = await ensure_user(service.platform, name)
+        except HubError:  # the first page they open says what is wrong
+            actor = None
+        await note_login(service.platform, name, credential="console", actor=actor)

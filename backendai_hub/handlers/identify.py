@@ -58,6 +58,9 @@ class Asked(Protocol):
     async def ask_hub(self) -> dict[str, Any] | None:
         """Ask JupyterHub whose token or cookie this is."""
 
+    def recognise(self, found: Identity) -> None:
+        """Learn who asks, before it is known whether they may come in."""
+
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks, as what, and how often they may."""
@@ -66,6 +69,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor | None = None
     rate_limit: int = 10_000
     on_behalf: str = ""
+    on_behalf_id: str | None = None
 
     @property
     def rate_key(self) -> str:
@@ -221,6 +225,7 @@ async def _actor(platform: Platform, name: str) -> Actor:
 async def _finish(handler: Asked, found: Identity) -> Identity:
     """See that they may come in, from there, and for whom."""
     assert found.actor is not None
+    handler.recognise(found)
     check_may_enter(found.actor)
     _check_address(found.actor, handler.request.remote_ip)
     wanted = handler.request.headers.get(ACT_FOR)
@@ -262,4 +267,5 @@ async def _act_for(platform: Platform, found: Identity, name: str) -> Identity:
         actor=actor,
         rate_limit=found.rate_limit,
         on_behalf=principal.name,
+        on_behalf_id=principal.id,
     )

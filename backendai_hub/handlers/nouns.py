@@ -15,7 +15,8 @@ from backendai_hub.core.errors import (
     MalformedRequestError,
 )
 from backendai_hub.core.nouns import NOUNS, Noun, Verb
-from backendai_hub.handlers.base import APIHandler, as_hub_error, operation
+from backendai_hub.handlers.base import APIHandler, operation
+from backendai_hub.handlers.problems import as_hub_error
 from backendai_hub.operations import nouns as verbs
 
 MOST_AT_ONCE = 1000
@@ -175,7 +176,7 @@ def _make_bulk(noun: Noun) -> type[APIHandler]:
             raise InvalidRequestError(
                 f"{len(work)} entries; at most {MOST_AT_ONCE} at once"
             )
-        results = [await _attempt(*entry) for entry in work]
+        results = [await _attempt(self, noun, *entry) for entry in work]
         failed = sum(1 for result in results if result.error is not None)
         return BulkAnswer(
             succeeded=len(results) - failed, failed=failed, results=results
@@ -189,6 +190,7 @@ def _make_bulk(noun: Noun) -> type[APIHandler]:
             operation(noun.action(Verb.READ), body=bulk_type(noun), answer=BulkAnswer),
         )
     }
+    methods["many"] = True
     return _handler(noun, "Bulk", f"api/{noun.plural}/bulk", methods)
 
 
@@ -197,12 +199,18 @@ def _name(wanted: Any) -> str | None:
 
 
 async def _attempt(
-    verb: Verb, index: int, do: Callable[[], Awaitable[Any]], name: str | None
+    handler: NounHandler,
+    noun: Noun,
+    verb: Verb,
+    index: int,
+    do: Callable[[], Awaitable[Any]],
+    name: str | None,
 ) -> BulkResult:
     try:
         item = await do()
     except (HubError, DBAPIError) as failure:
         error = as_hub_error(failure, 500)
+        await handler.trail.refuse_entry(noun.action(verb), noun.name, name, error)
         return BulkResult(
             verb=verb,
             index=index,

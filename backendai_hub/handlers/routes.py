@@ -23,12 +23,12 @@ from backendai_hub.handlers.agents import (
     ReportHandler,
     RoutesHandler,
 )
-from backendai_hub.handlers.base import APIHandler
-from backendai_hub.handlers.logins import (
-    ActivateHandler,
-    LoginsHandler,
-    LoginTokenHandler,
+from backendai_hub.handlers.audit import (
+    AuditExportHandler,
+    AuditHandler,
+    AuditVerifyHandler,
 )
+from backendai_hub.handlers.base import APIHandler
 from backendai_hub.handlers.images import (
     AliasesHandler,
     ForgetImageHandler,
@@ -36,6 +36,11 @@ from backendai_hub.handlers.images import (
     InstallsHandler,
     RescanHandler,
     UntagImageHandler,
+)
+from backendai_hub.handlers.logins import (
+    ActivateHandler,
+    LoginsHandler,
+    LoginTokenHandler,
 )
 from backendai_hub.handlers.nouns import NOUN_HANDLERS
 from backendai_hub.handlers.sessions import (
@@ -80,6 +85,9 @@ API: tuple[type[APIHandler], ...] = (
     UntagImageHandler,
     InstallImageHandler,
     InstallsHandler,
+    AuditHandler,
+    AuditExportHandler,
+    AuditVerifyHandler,
     *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,

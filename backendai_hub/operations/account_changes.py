@@ -339,7 +339,7 @@ def _describe(account: Account | None) -> dict[str, Any]:
     }
 
 
-def _act(action: str, user: Item, **changes: dict[str, Any]) -> Act:
+def _act(action: str, user: Item, **changes: Any) -> Act:
     return Act(
         action=action,
         object_kind="account",

@@ -24,6 +24,7 @@ from backendai_hub.db import history
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.history import Account
 from backendai_hub.db.sessions import format_time
+from backendai_hub.operations.audit_notes import note_login
 from backendai_hub.operations.directory import follow_groups
 from backendai_hub.operations.passwords import hash_password, matches
 from backendai_hub.operations.platform import Platform
@@ -199,19 +200,14 @@ async def record_login(
     refusal: HubError | None = None,
 ) -> None:
     """Write down that somebody has logged in, or was refused."""
-    del refusal
-    async with platform.database.transaction() as tx:
-        tx.audit(
-            Act(
-                action=Action.VERIFY_ACCOUNT,
-                object_kind="account",
-                object_name=name,
-                object_id=None if actor is None else actor.id,
-                domain_id=None if actor is None else actor.domain_id,
-                owner_id=None if actor is None else actor.id,
-                after={"address": address},
-            )
-        )
+    await note_login(
+        platform,
+        name,
+        credential="password",
+        address=address,
+        actor=actor,
+        refusal=refusal,
+    )
 
 
 # --- one's own password ----------------------------------------------------------

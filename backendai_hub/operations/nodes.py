@@ -21,7 +21,9 @@ from backendai_hub.api.agents import (
     RouteTable,
     SessionFile,
 )
+from backendai_hub.core.access import Action
 from backendai_hub.core.agents import Agent, AgentStatus, Isolation
+from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.images import Image
@@ -83,6 +85,16 @@ async def enroll_agent(platform: Platform, request: EnrollRequest) -> EnrollAnsw
             new = msgspec.structs.replace(new, resource_group_id=group_id)
             await agents.insert_agent(tx, new)
             await agents.use_enroll_token(tx, token.hash, agent_id, request.machine_id)
+            tx.audit(
+                Act(
+                    action=Action.ENROLL_AGENT,
+                    object_kind="agent",
+                    object_id=agent_id,
+                    object_name=request.name,
+                    actor=request.name,
+                    credential="enroll-token",
+                )
+            )
             tx.record(
                 Event(
                     kind=EventKind.AGENT_ENROLLED,

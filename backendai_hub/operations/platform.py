@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from backendai_hub.core.ids import make_id
 from backendai_hub.db.engine import Database
 from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.guesses import GuessLimiter
+from backendai_hub.operations.refusals import RefusalLimiter
 
 
 def new_id() -> str:
@@ -97,6 +99,8 @@ class Settings:
     """Tags that are read of one registry at most."""
     max_live_sessions: int = 100
     """Sessions of one user that wait or run at once; more are refused."""
+    audit_heads: str = ""
+    """The file that keeps heads of the audit outside of the database; empty: none."""
     heartbeat_seconds: float = 5.0
     suspect_seconds: float = 15.0
     lost_seconds: float = 40.0
@@ -115,6 +119,10 @@ class Platform:
     """What is known of people who asked lately; emptied whenever tenancy changes."""
     rescans: dict[str, Any] = field(default_factory=dict)
     """The latest reading of each registry, by its id."""
+    refusals: RefusalLimiter = field(default_factory=RefusalLimiter)
+    """How many refusals have been written into the audit lately."""
+    checking_audit: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the audit is checked, which takes a while: once at a time."""
     guesses: GuessLimiter = field(default_factory=GuessLimiter)
     """Attempts at passwords that were wrong."""
     told: set[str] = field(default_factory=set)

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.sessions import EventMessage, SessionPage, SpawnedSession
 from backendai_hub.core.access import Action, Principal, Reach, Target, can, reach
+from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import (
     ForbiddenError,
     InvalidRequestError,
@@ -186,6 +187,7 @@ async def terminate_session(
         record = await _get_allowed(
             tx.connection, principal, session_id, Action.TERMINATE_SESSION, lock=True
         )
+        tx.audit(_end_act(record, force=force))
         if record.status is SessionStatus.PENDING:
             await move(
                 tx,
@@ -213,6 +215,19 @@ async def terminate_session(
             )
     async with platform.database.read() as connection:
         return await sessions.get_session(connection, session_id)
+
+
+def _end_act(record: SessionRecord, *, force: bool) -> Act:
+    return Act(
+        action=Action.TERMINATE_SESSION,
+        object_kind="session",
+        object_id=record.id,
+        object_name=record.name,
+        domain_id=record.domain_id,
+        owner_id=record.owner_id,
+        before={"status": str(record.status)},
+        after={"force": force},
+    )
 
 
 # --- for the spawner -------------------------------------------------------------

@@ -12,7 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.sessions import SessionRequest
-from backendai_hub.core.access import Caller, Principal
+from backendai_hub.core.access import Action, Caller, Principal
+from backendai_hub.core.audit import Act
 from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.errors import (
     ConflictError,
@@ -544,6 +545,21 @@ async def _store(
         if record.image_id is not None:
             await images.note_use(tx, record.image_id)
         await sessions.put_secret(tx, record.id, sealed)
+        tx.audit(
+            Act(
+                action=Action.CREATE_SESSION,
+                object_kind="session",
+                object_id=record.id,
+                object_name=record.name,
+                domain_id=record.domain_id,
+                owner_id=record.owner_id,
+                after={
+                    "image": record.image,
+                    "project": user.projects.get(record.project_id, ""),
+                    "slots": ResourceSlots(record.slots).to_text(),
+                },
+            )
+        )
         tx.record(
             Event(
                 kind=EventKind.SESSION_SUBMITTED,

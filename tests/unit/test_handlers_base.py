@@ -29,7 +29,7 @@ from backendai_hub.handlers.base import (
     operation,
 )
 from backendai_hub.handlers.routes import patterns
-from tests.factories import Clock, make_platform, prepare
+from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
 
 
 class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +94,7 @@ class Client:
 async def client(memory_dir: Path) -> AsyncIterator[Client]:
     url = f"sqlite+aiosqlite:///{memory_dir / 'handlers.sqlite'}"
     await asyncio.to_thread(upgrade, url)
-    database = Database(url, clock=Clock())
+    database = Database(url, clock=Clock(), audit_key=AUDIT_KEY)
     platform = make_platform(database)
     await prepare(platform)
     service = Service(

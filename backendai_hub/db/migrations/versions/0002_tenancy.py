@@ -77,6 +77,7 @@ def create_tables() -> None:
     op.create_index("ix_audit_actor", "audit", ["actor_id", "seq"], unique=False)
     op.create_index("ix_audit_domain", "audit", ["domain_id", "seq"], unique=False)
     op.create_index("ix_audit_object", "audit", ["object_id", "seq"], unique=False)
+    forbid_changes()
 
     op.create_table(
         "audit_head",
@@ -542,6 +543,29 @@ NULLABLE = {
 }
 
 
+def forbid_changes() -> None:
+    """Rows of the audit are added, never changed or removed."""
+    if op.get_bind().dialect.name == "sqlite":
+        for verb in ("UPDATE", "DELETE"):
+            op.execute(
+                f"CREATE TRIGGER audit_no_{verb.lower()} BEFORE {verb} ON audit"
+                " BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END"
+            )
+        return
+    op.execute(
+        "CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'the audit is append-only'; END $$"
+    )
+    op.execute(
+        "CREATE TRIGGER audit_no_change BEFORE UPDATE OR DELETE ON audit"
+        " FOR EACH ROW EXECUTE FUNCTION audit_refuse()"
+    )
+    op.execute(
+        "CREATE TRIGGER audit_no_truncate BEFORE TRUNCATE ON audit"
+        " FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse()"
+    )
+
+
 def widen_tenants() -> None:
     for table, columns in WIDER.items():
         with op.batch_alter_table(table) as batch:
@@ -1001,6 +1025,8 @@ def downgrade() -> None:
         "audit_head",
     ):
         op.drop_table(name)
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("DROP FUNCTION audit_refuse")
 
 
 def back_to_quotas() -> None:

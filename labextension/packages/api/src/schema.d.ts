@@ -208,6 +208,57 @@ export interface paths {
         patch: operations["patch_api_agents_reference"];
         trace?: never;
     };
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List who did what, the newest first, a page at a time. */
+        get: operations["get_api_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Send acts as CSV or as lines of JSON, the newest first. */
+        get: operations["get_api_audit_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check that no act was altered, removed or put in since it was written. */
+        post: operations["post_api_audit_verify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/domains": {
         parameters: {
             query?: never;
@@ -1449,6 +1500,98 @@ export interface components {
             user: string;
         };
         /**
+         * AuditEntry
+         * @description One act. ``domain`` is the name of its domain as long as there is one.
+         */
+        AuditEntry: {
+            acted_as: string;
+            action: string;
+            actor: string;
+            actor_id: string | null;
+            address: string;
+            after: Record<string, never> | null;
+            at: string;
+            before: Record<string, never> | null;
+            code: string;
+            credential: string;
+            domain: string | null;
+            domain_id: string | null;
+            duration_ms: number;
+            hash: string;
+            message: string;
+            object_id: string | null;
+            object_kind: string;
+            object_name: string;
+            owner_id: string | null;
+            request_id: string;
+            result: string;
+            seq: number;
+        };
+        /**
+         * AuditPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        AuditPage: {
+            items: components["schemas"]["AuditEntry"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * AuditQuery
+         * @description Which acts, the newest first. Several values are separated by commas.
+         *
+         *         ``actor`` is who asked, or for whom; ``action`` may end with ``*``; ``object`` is a
+         *         name or an id; ``since`` is included, ``until`` is not.
+         */
+        AuditQuery: {
+            /** @default null */
+            action: string | null;
+            /** @default null */
+            actor: string | null;
+            /** @default null */
+            after: string | null;
+            /** @default 50 */
+            limit: number;
+            /** @default null */
+            object: string | null;
+            /** @default null */
+            object_kind: string | null;
+            /** @default null */
+            result: string | null;
+            /** @default null */
+            search: string | null;
+            /** @default null */
+            since: string | null;
+            /** @default null */
+            until: string | null;
+        };
+        /**
+         * AuditReport
+         * @description Whether the chain holds. ``breaks`` are the first thousand of ``found``.
+         *
+         *         ``exported`` heads from outside of the database were compared, too; ``unreadable``
+         *         lines of them could not be read.
+         */
+        AuditReport: {
+            breaks: components["schemas"]["Break"][];
+            exported: number;
+            found: number;
+            head: components["schemas"]["Head"] | null;
+            ok: boolean;
+            rows: number;
+            seconds: number;
+            unreadable: number;
+        };
+        /**
+         * Break
+         * @description Where the chain does not hold; ``seq`` is the number of the row.
+         */
+        Break: {
+            detail: string;
+            kind: string;
+            seq: number;
+        };
+        /**
          * BulkAnswer
          * @description How each of many ended; some may have failed while others went well.
          */
@@ -1697,6 +1840,34 @@ export interface components {
             wait: number;
         };
         /**
+         * ExportQuery
+         * @description As for the list; ``format`` is ``csv`` or ``jsonl``.
+         */
+        ExportQuery: {
+            /** @default null */
+            action: string | null;
+            /** @default null */
+            actor: string | null;
+            /** @default null */
+            after: string | null;
+            /** @default csv */
+            format: string;
+            /** @default 100000 */
+            limit: number;
+            /** @default null */
+            object: string | null;
+            /** @default null */
+            object_kind: string | null;
+            /** @default null */
+            result: string | null;
+            /** @default null */
+            search: string | null;
+            /** @default null */
+            since: string | null;
+            /** @default null */
+            until: string | null;
+        };
+        /**
          * FairShare
          * @description How past use counts against future turns.
          */
@@ -1761,6 +1932,16 @@ export interface components {
             using: {
                 [key: string]: string;
             };
+        };
+        /**
+         * Head
+         * @description The newest row's number and hash; ``at`` is when that was so.
+         */
+        Head: {
+            /** @default  */
+            at: string;
+            hash: string;
+            seq: number;
         };
         /**
          * ImageChoice
@@ -4155,6 +4336,114 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Agent"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_audit: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string | null;
+                actor?: string | null;
+                action?: string | null;
+                object_kind?: string | null;
+                object?: string | null;
+                result?: string | null;
+                since?: string | null;
+                until?: string | null;
+                search?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List who did what, the newest first, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_audit_export: {
+        parameters: {
+            query?: {
+                format?: string;
+                limit?: number;
+                after?: string | null;
+                actor?: string | null;
+                action?: string | null;
+                object_kind?: string | null;
+                object?: string | null;
+                result?: string | null;
+                since?: string | null;
+                until?: string | null;
+                search?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Send acts as CSV or as lines of JSON, the newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_audit_verify: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Check that no act was altered, removed or put in since it was written. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditReport"];
                 };
             };
             /** @description A refusal */
