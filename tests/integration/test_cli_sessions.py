@@ -1,0 +1,156 @@
+"""Sessions, accounts and completion from a terminal, on a real service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import asynccontextmanager
+
+from click.shell_completion import ShellComplete
+
+from backendai_hub.cli import main
+from tests.admin import make_administrator
+from tests.commandline import column, with_keypair
+from tests.harness import running_stack
+
+
+@asynccontextmanager
+async def working(tmp_path, *, agent=True):
+    async with running_stack(tmp_path / "data", agent=agent) as stack:
+        key = await make_administrator(stack)
+        yield stack, with_keypair(tmp_path / "root", stack.url, key.name, key.secret)
+
+
+async def test_sessions_are_asked_for_seen_and_ended(tmp_path):
+    async with working(tmp_path) as (stack, root):
+        async with stack.client("root") as spawner:
+            made = await spawner.launch("train", slots={"cpu": "0.5"})
+            running = await spawner.reach(made["id"], "RUNNING")
+        name = running["name"]
+        waited = await root.well("session", "wait", name, "--json")
+        assert waited.json["status"] == "RUNNING"
+
+        asked = await root.read(
+            *("session", "start", "jupyterlab", "--name", "next", "--priority", "20"),
+            *("--slots", "cpu=0.25,mem=512m", "--slots", "cuda.device=0"),
+        )
+        assert asked["status"] == "PENDING", "JupyterHub would attach it; there is none"
+        assert (asked["priority"], asked["slots"]["cpu"]) == (20, "0.25")
+        listed = await root.well(
+            *("session", "list", "--columns", "name,status", "--order", "created_at"),
+        )
+        assert sorted(listed.lines) == sorted([[name, "RUNNING"], ["next", "PENDING"]])
+        assert (await root.read("session", "info", name))["id"] == made["id"]
+        events = await root.well("session", "events", name)
+        assert column(events, 1)[0] == "session.submitted"
+
+        ended = await root("session", "terminate", name, "next", "nothing")
+        assert ended.code == 5
+        assert column(ended, 0) == [name, "next", "nothing"]
+        assert column(ended, 1)[1:] == ["CANCELLED", ""]
+        assert "there is no session 'nothing'" in ended.lines[2][2]
+        gone = await root("session", "wait", asked["id"])
+        assert gone.code == 1, "it has ended"
+        refused = await root("session", "start", "no-such-image")
+        assert refused.code == 1
+        assert refused.err.startswith("error: ")
+
+
+async def test_accounts_are_made_one_by_one_and_many_at_once(tmp_path):
+    async with working(tmp_path, agent=False) as (_, root):
+        made = await root.read("admin", "account", "add", "grace", "--full-name", "G")
+        assert made["password"]
+        again = await root.read("admin", "account", "reset", "grace")
+        assert again["password"] not in {"", made["password"]}
+        many = ("admin", "account", "bulk-add", "--prefix", "s", "--count", "3")
+        done = await root.well(*many)
+        assert column(done, 0) == ["s1", "s2", "s3"]
+        assert all(column(done, 1))
+        done = await root(*many)
+        assert done.code == 1, "all of them are there"
+        table = tmp_path / "people.csv"
+        table.write_text("name,email\nada,ada@example.org\ns1,\n")
+        done = await root("admin", "account", "bulk-add", "--csv", str(table))
+        assert done.code == 5
+        await root.well("admin", "account", "unlock", "grace")
+
+
+async def test_names_are_completed_for_who_is_logged_in(tmp_path, monkeypatch):
+    async with working(tmp_path, agent=False) as (_, root):
+        for name in ("research", "resale", "teaching"):
+            await root.well("admin", "domain", "add", name)
+        for name, value in root.environ.items():
+            monkeypatch.setenv(name, value)
+
+        def complete(*words):
+            *before, last = words
+            shell = ShellComplete(main, {}, "backendai", "_BACKENDAI_COMPLETE")
+            return [i.value for i in shell.get_completions(list(before), last)]
+
+        found = await asyncio.to_thread(complete, "admin", "domain", "info", "res")
+        assert found == ["resale", "research"]
+        found = await asyncio.to_thread(
+            complete, "admin", "project", "add", "x", "--domain", "t"
+        )
+        assert found == ["teaching"]
+        monkeypatch.setenv("BACKENDAI_SECRET_KEY", "wrong")
+        found = await asyncio.to_thread(complete, "admin", "domain", "info", "res")
+        assert found == [], "and nothing is said"
+
+
+async def test_an_interrupted_command_ends_without_a_word(tmp_path):
+    async with working(tmp_path) as (_, root):
+        # Nothing attaches it here, so it waits.
+        await root.well("session", "start", "jupyterlab", "--name", "never")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "backendai_hub.cli", "session", "wait", "never"),
+            env={**os.environ, **root.environ},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert process.stderr is not None
+        told = (await process.stderr.readline()).decode()
+        assert "never: PENDING" in told
+        process.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(process.communicate(), 20)
+        assert process.returncode == 130
+        assert (out, err) == (b"", b"")
+
+
+async def test_the_operator_of_this_machine_is_told_if_the_platform_is_down(tmp_path):
+    async with working(tmp_path, agent=False) as (stack, root):
+        stack.folder.state.write_text("{}")
+        root.environ = {
+            name: "" if name.startswith("BACKENDAI_") else value
+            for name, value in root.environ.items()
+        }
+        root.environ["BACKENDAI_DATA_DIR"] = str(stack.folder.root)
+
+        done = await root("whoami")
+        assert done.code in {3, 4}, done
+        named = await root("whoami", "--data-dir", str(tmp_path / "nothing"))
+        assert named.code == 4
+        assert "no platform in" in named.err
+
+
+async def test_the_audit_is_listed_taken_away_and_checked(tmp_path):
+    async with working(tmp_path, agent=False) as (_, root):
+        await root.well("admin", "domain", "add", "research")
+        await root("admin", "domain", "add", "RESEARCH")
+
+        acts = await root.well(
+            *("audit", "list", "--filter", "action=domain:create"),
+            *("--columns", "actor,object_name,result"),
+        )
+        assert sorted(line[2] for line in acts.lines) == ["refused", "success"]
+        assert {line[0] for line in acts.lines} == {"root"}
+        table = await root.well("audit", "export", "--filter", "object_kind=domain")
+        assert table.out.startswith("seq,")
+        assert "research" in table.out
+        lines = await root.well("audit", "export", "--format", "jsonl")
+        assert lines.out.startswith("{")
+        report = await root.read("audit", "verify")
+        assert report["ok"] is True
+        assert report["rows"] >= 2
