@@ -272,7 +272,7 @@ async def list_reasons(connection: AsyncConnection) -> dict[str, str]:
     rows = await connection.execute(
         query.where(SessionRow.status == str(SessionStatus.PENDING))
     )
-    return {session_id: reason for session_id, reason in rows}
+    return {row.id: row.reason for row in rows}
 
 
 async def list_on_servers(

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from tornado import httputil, web
 
-from backendai_hub.core.access import PEOPLE, Action, can
+from backendai_hub.core.access import PEOPLE
 from backendai_hub.handlers.base import SAFE_HEADERS, Service, make_request_id
 from backendai_hub.handlers.identify import ACT_FOR, Identity, note_use
 from backendai_hub.handlers.identities import Shown
@@ -67,9 +67,12 @@ class FastLane(httputil.HTTPServerConnectionDelegate):
             return None
         service = self._service
         found: Identity | None = service.identities.find(shown, service.platform)
-        if found is None or not _may_read(found):
+        if found is None or found.actor is None:
             return None
-        key = PageKey(sight_of(found.principal), query)
+        sight = sight_of(found.principal)
+        if found.principal.caller not in PEOPLE or sight.extent is None:
+            return None
+        key = PageKey(sight, query)
         body = service.pages.find(key, service.platform.database.versions)
         limiter = service.limiter
         if body is None or limiter.is_spent(found.rate_key, found.rate_limit):
@@ -81,15 +84,6 @@ class FastLane(httputil.HTTPServerConnectionDelegate):
 
 def _has_body(headers: httputil.HTTPHeaders) -> bool:
     return "Content-Length" in headers or "Transfer-Encoding" in headers
-
-
-def _may_read(found: Identity) -> bool:
-    principal = found.principal
-    return (
-        found.actor is not None
-        and principal.caller in PEOPLE
-        and can(principal, Action.READ_SESSION)
-    )
 
 
 def _make_headers(state: RateState, length: int) -> _Headers:
