@@ -10,6 +10,7 @@ holds it.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from sqlalchemy import text
@@ -21,6 +22,8 @@ from backendai_hub.db.engine import Database
 
 _LOCK: Final = 0x6261_696C
 _TRY: Final = text("SELECT pg_try_advisory_lock(:key)").bindparams(key=_LOCK)
+
+_LET_GO: Final = text("SELECT pg_advisory_unlock(:key)").bindparams(key=_LOCK)
 
 
 class AnotherServiceError(ConflictError):
@@ -89,15 +92,17 @@ class Leadership:
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            try:
+            with suppress(DBAPIError):
                 await connection.invalidate()
                 await connection.close()
-            except DBAPIError:
-                return
 
     async def close(self) -> None:
-        """Give it up."""
+        """Give it up; a successor need not wait for the connection to be gone."""
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is None:
+            return
+        with suppress(DBAPIError):
+            await connection.execute(_LET_GO)
+        with suppress(DBAPIError):
             await connection.invalidate()
             await connection.close()
