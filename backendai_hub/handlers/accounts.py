@@ -77,6 +77,7 @@ class AccountSeriesHandler(APIHandler):
     """Many numbered accounts."""
 
     path = "api/accounts/bulk"
+    many = True
 
     @operation(Action.CREATE_ACCOUNT)
     async def post(self, body: SeriesRequest) -> AccountResults:
@@ -88,6 +89,7 @@ class AccountTableHandler(APIHandler):
     """Many accounts from a table."""
 
     path = "api/accounts/csv"
+    many = True
 
     def decode_body(self, kind: Any) -> Any:
         """Take the table as it is, too."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from sqlalchemy.exc import DBAPIError
 
 from backendai_hub.core.access import Action, Principal
 from backendai_hub.core.accounts import number_names, read_account_name, read_table
@@ -16,6 +18,7 @@ from backendai_hub.core.errors import (
     HubError,
     InvalidRequestError,
     NotFoundError,
+    UnavailableError,
 )
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.names import fold
@@ -27,9 +30,12 @@ from backendai_hub.db.history import Account
 from backendai_hub.db.nouns import Item
 from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.accounts import store_password
+from backendai_hub.operations.audit_notes import note_refusal
 from backendai_hub.operations.nouns import create_noun, find_visible, require
 from backendai_hub.operations.passwords import hash_password, make_password
 from backendai_hub.operations.platform import Platform
+
+log = logging.getLogger("backendai_hub.accounts")
 
 _USER = noun_of("user")
 _ABOVE = frozenset({Role.SUPERADMIN, Role.MONITOR})
@@ -169,35 +175,50 @@ async def _create_each(
     results = []
     for index, (line, fields) in enumerate(wanted):
         name = None if isinstance(fields, str) else fields["name"]
-        try:
-            if isinstance(fields, str):
-                raise InvalidRequestError(fields)
-            made = await create_account(platform, principal, AccountRequest(**fields))
-        except HubError as error:
-            results.append(
-                AccountResult(
-                    index=index,
-                    line=line,
-                    name=name,
-                    status=error.status,
-                    error=error.message,
-                    code=error.code,
-                )
+        ended = await _attempt(platform, principal, fields)
+        if isinstance(ended, NewAccount):
+            result = AccountResult(
+                index=index,
+                line=line,
+                status=201,
+                name=ended.name,
+                password=ended.password,
             )
         else:
-            results.append(
-                AccountResult(
-                    index=index,
-                    line=line,
-                    name=made.name,
-                    status=201,
-                    password=made.password,
-                )
+            await note_refusal(platform, _refused(name), ended)
+            result = AccountResult(
+                index=index,
+                line=line,
+                status=ended.status,
+                name=name,
+                error=ended.message,
+                code=ended.code,
             )
+        results.append(result)
     failed = sum(1 for result in results if result.error is not None)
     return AccountResults(
         succeeded=len(results) - failed, failed=failed, results=results
     )
+
+
+async def _attempt(
+    platform: Platform, principal: Principal, fields: Mapping[str, Any] | str
+) -> NewAccount | HubError:
+    """Make one of many; what has been made before is told whatever happens."""
+    if isinstance(fields, str):
+        return InvalidRequestError(fields)
+    try:
+        return await create_account(platform, principal, AccountRequest(**fields))
+    except HubError as error:
+        return error
+    except DBAPIError:
+        log.exception("the account %s could not be stored", fields["name"])
+        return UnavailableError("the database does not answer; send this one again")
+
+
+def _refused(name: str | None) -> Act:
+    action = Action.CREATE_ACCOUNT
+    return Act(action=action, object_kind="account", object_name=name or "")
 
 
 async def ensure_account(platform: Platform, name: str, password_hash: str) -> bool:

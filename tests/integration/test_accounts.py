@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from argon2 import PasswordHasher
+from sqlalchemy import select
 
 from backendai_hub.core.access import Caller, Principal
 from backendai_hub.core.errors import (
@@ -23,6 +24,7 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.tenancy import Role
 from backendai_hub.db import history
+from backendai_hub.db.tables import AuditRow
 from backendai_hub.operations import account_changes as changes
 from backendai_hub.operations import accounts, passwords
 from backendai_hub.operations.account_changes import (
@@ -45,6 +47,7 @@ from backendai_hub.operations.users import find_user
 from tests.factories import Clock, principal_of
 from tests.integration.test_joining import DOMAIN, USER, change_user, configured, make
 
+ALL_ACTS = select(AuditRow.__table__).order_by(AuditRow.seq)
 OWN = "my 1st password"
 NEXT = "my 2nd password"
 
@@ -499,6 +502,33 @@ async def test_what_has_no_account_is_said(site: Platform):
     for do in (changes.require_change, changes.unlock):
         error = await refusal(do(site, root, "ada"))
         assert (error.status, "has no password here" in error.message) == (404, True)
+
+
+async def test_what_is_done_with_accounts_is_written_down_without_secrets(
+    site: Platform,
+):
+    once = await create(site, "ada")
+    await refusal(log_in(site, "ada", "guess"))
+    await log_in(site, "ada", once, OWN)
+    reset = await changes.reset_password(site, await as_root(site), "ada")
+    await table_of(site, "name\nada\n")
+
+    async with site.database.read() as connection:
+        rows = [dict(row._mapping) for row in await connection.execute(ALL_ACTS)]
+    told = [(row["action"], row["result"]) for row in rows]
+    assert told == [
+        ("user:create", "success"),
+        ("account:create", "success"),
+        ("login", "refused"),
+        ("account:change", "success"),
+        ("login", "success"),
+        ("account:reset", "success"),
+        ("account:create", "refused"),
+    ]
+    assert {row["object_name"] for row in rows} == {"ada"}
+    written = repr(rows)
+    for secret in (once, OWN, "guess", reset.password, "$argon2id$"):
+        assert secret not in written
 
 
 # --- still there? ----------------------------------------------------------------
