@@ -283,7 +283,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--warm", type=float, default=1)
+    parser.add_argument("--warm", type=float, default=3)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--sessions", type=int, default=100_000)
     parser.add_argument("--users", type=int, default=1000)
