@@ -30,6 +30,9 @@ _COMMANDS: Final = {
     "resources": Later(f"{_ROOM}.sessions:resources", "Show what is free now."),
     "project": Later(f"{_ROOM}.groups:project", "Your projects."),
     "keypair": Later(f"{_ROOM}.groups:keypair", "Your keys for programs."),
+    "dotfile": Later(
+        f"{_ROOM}.dotfiles:dotfile", "Small files that your sessions get."
+    ),
     "image": Later(f"{_ROOM}.groups:image", "Environments to choose from."),
     "preset": Later(f"{_ROOM}.groups:preset", "Amounts that go together."),
     "resource-group": Later(

@@ -18,6 +18,7 @@ from backendai_hub.client.collection import Collection
 from backendai_hub.client.credentials import Credential, KeypairLogin, Token
 from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.logins import Logins
+from backendai_hub.client.nodes import Nodes
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.tenancy import (
     DotfileStore,
@@ -115,6 +116,7 @@ class HubClient:
         self.accounts = Accounts(transport)
         self.logins = Logins(transport)
         self.image_verbs = ImageVerbs(transport, act_for)
+        self.nodes = Nodes(transport, act_for)
         self.audit = Audit(transport, act_for)
         self.members = Members(transport, act_for)
         self.dotfiles = DotfileStore(transport, act_for)

@@ -23,6 +23,7 @@ from backendai_hub.client.audit import Audit
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.hub import Caller, HubClient
 from backendai_hub.client.images import ImageVerbs
+from backendai_hub.client.nodes import Nodes
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.tenancy import (
     DotfileStore,
@@ -162,6 +163,13 @@ class SyncImageVerbs(Twin[ImageVerbs]):
     installs = blocking(ImageVerbs.installs)
 
 
+class SyncNodes(Twin[Nodes]):
+    """See nodes, and say what they take."""
+
+    list = blocking(Nodes.list)
+    update = blocking(Nodes.update)
+
+
 class SyncAudit(Twin[Audit]):
     """Who did what."""
 
@@ -244,6 +252,7 @@ class Client:
         client, thread = self._client, self._thread
         self.sessions = SyncSessions(client.sessions, thread)
         self.image_verbs = SyncImageVerbs(client.image_verbs, thread)
+        self.nodes = SyncNodes(client.nodes, thread)
         self.audit = SyncAudit(client.audit, thread)
         self.accounts = SyncAccounts(client.accounts, thread)
         self.members = SyncMembers(client.members, thread)

@@ -80,6 +80,12 @@ def _make_accounts() -> click.Group:
     return account
 
 
+def _make_nodes() -> click.Group:
+    from backendai_hub.commandline.nodes import node  # noqa: PLC0415 - later
+
+    return node
+
+
 def _later(name: str) -> Callable[[], click.Command]:
     return lambda: make_noun_group(name)
 
@@ -92,6 +98,7 @@ admin = LazyGroup(
         "policy": _make_policies,
         "usage": _make_usage,
         "account": _make_accounts,
+        "node": _make_nodes,
     },
 )
 keypair = make_noun_group("keypair")

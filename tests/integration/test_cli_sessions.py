@@ -154,3 +154,37 @@ async def test_the_audit_is_listed_taken_away_and_checked(tmp_path):
         report = await root.read("audit", "verify")
         assert report["ok"] is True
         assert report["rows"] >= 2
+
+
+async def test_files_for_sessions_are_put_and_taken_away(tmp_path):
+    async with working(tmp_path, agent=False) as (_, root):
+        file = tmp_path / "vimrc"
+        file.write_text("set number\n")
+
+        await root.well("dotfile", "put", ".vimrc", str(file))
+        put = await root.well(
+            *("dotfile", "put", ".config/tool", "-", "--permission", "600"),
+            say="loud = no\n",
+        )
+        assert sorted(put.lines) == [[".config/tool", "600"], [".vimrc", "644"]]
+        assert (await root.read("dotfile", "show", ".vimrc"))["content"] == (
+            "set number\n"
+        )
+        of_project = ("dotfile", "list", "--project", "default")
+        assert await root.read(*of_project) == []
+        await root.well("dotfile", "remove", ".vimrc")
+        assert (await root("dotfile", "remove", ".vimrc")).code == 1
+        outside = await root("dotfile", "put", "../.bashrc", str(file))
+        assert outside.code == 1
+
+
+async def test_nodes_are_moved_and_closed(tmp_path):
+    async with working(tmp_path) as (_, root):
+        (node,) = await root.read("admin", "node", "list")
+        assert (node["resource_group"], node["schedulable"]) == ("default", True)
+        await root.well("admin", "resource-group", "add", "gpu")
+        words = ("admin", "node", "update", node["name"])
+        moved = await root.read(*words, "--resource-group", "gpu", "--no-schedulable")
+        assert (moved["resource_group"], moved["schedulable"]) == ("gpu", False)
+        assert (await root(*words)).code == 2
+        assert (await root("admin", "node", "info", "nothing")).code == 1

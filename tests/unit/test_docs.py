@@ -104,7 +104,11 @@ def test_commands_on_a_page_exist_with_their_options(page):
         while isinstance(command, click.Group) and not rest[0].startswith("--"):
             command = command.get_command(context, rest.pop(0))
         assert command is not None, words
-        known = {o for parameter in command.get_params(context) for o in parameter.opts}
+        known = {
+            o
+            for parameter in command.get_params(context)
+            for o in (*parameter.opts, *parameter.secondary_opts)
+        }
         given = {word.partition("=")[0] for word in words if word.startswith("--")}
         assert given <= known, words
 

@@ -1,0 +1,38 @@
+"""The client's part about nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from backendai_hub.client.tenancy import Part
+from backendai_hub.client.transport import segment
+from backendai_hub.core.agents import Agent
+
+
+class Nodes(Part):
+    """See nodes, and say which group they belong to and whether they take sessions."""
+
+    async def list(self) -> Sequence[Agent]:
+        """Return all nodes."""
+        return await self._transport.get(
+            "agents", tuple[Agent, ...], act_for=self._act_for
+        )
+
+    async def update(
+        self,
+        node: str,
+        *,
+        resource_group: str | None = None,
+        schedulable: bool | None = None,
+        force: bool = False,
+    ) -> Agent:
+        """Change what is named; *force* moves a node although sessions run on it."""
+        body: dict[str, Any] = {"force": force}
+        if resource_group is not None:
+            body["resource_group"] = resource_group
+        if schedulable is not None:
+            body["schedulable"] = schedulable
+        return await self._transport.patch(
+            f"agents/{segment(node)}", body, Agent, act_for=self._act_for
+        )

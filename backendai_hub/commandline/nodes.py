@@ -1,0 +1,83 @@
+"""Commands about nodes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from backendai_hub.commandline.asking import Asking, make_command
+from backendai_hub.commandline.lazy import LazyGroup
+from backendai_hub.commandline.names import NounName
+from backendai_hub.core.errors import NotFoundError
+
+_COLUMNS: Final = (
+    "name",
+    "status",
+    "resource_group",
+    "schedulable",
+    "used",
+    "capacity",
+)
+_NODE: Final = click.Argument(["node"])
+
+
+async def _list(asking: Asking) -> None:
+    asking.output.show_list(await asking.client.nodes.list(), _COLUMNS)
+
+
+async def _info(asking: Asking, *, node: str) -> None:
+    for found in await asking.client.nodes.list():
+        if node in {found.id, found.name}:
+            asking.output.show_one(found)
+            return
+    raise NotFoundError(f"there is no node {node!r}")
+
+
+async def _update(
+    asking: Asking,
+    *,
+    node: str,
+    resource_group: str | None,
+    schedulable: bool | None,
+    force: bool,
+) -> None:
+    if resource_group is None and schedulable is None:
+        raise click.UsageError("name at least one thing to change")
+    changed = await asking.client.nodes.update(
+        node, resource_group=resource_group, schedulable=schedulable, force=force
+    )
+    asking.output.show_one(changed)
+
+
+node = LazyGroup(
+    "node",
+    help="The nodes on which sessions run.",
+    made={
+        "list": lambda: make_command("list", _list, [], help="List nodes."),
+        "info": lambda: make_command("info", _info, [_NODE], help="Show one node."),
+        "update": lambda: make_command(
+            "update",
+            _update,
+            [
+                _NODE,
+                click.Option(
+                    ["--resource-group"],
+                    type=NounName("resource-group"),
+                    help="Move it there.",
+                ),
+                click.Option(
+                    ["--schedulable/--no-schedulable"],
+                    default=None,
+                    help="Whether it takes new sessions; what runs goes on.",
+                ),
+                click.Option(
+                    ["--force"],
+                    is_flag=True,
+                    help="Move it although sessions run on it; these go on.",
+                ),
+            ],
+            help="Change a node's group, or whether it takes new sessions.",
+        ),
+    },
+)
