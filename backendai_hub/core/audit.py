@@ -80,8 +80,8 @@ class Asking(msgspec.Struct, kw_only=True):
     written: int = 0
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One row as it is stored, but for its hash."""
+class Entry(msgspec.Struct, frozen=True):
+    """One row as it is stored, but for its hash. The order of fields is for ever."""
 
     seq: int
     at: datetime
@@ -105,6 +105,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
 
 
+_AT: Final = Entry.__struct_fields__.index("at")
+_DURATION: Final = Entry.__struct_fields__.index("duration_ms")
+
+
 class Head(msgspec.Struct, frozen=True, kw_only=True):
     """The newest row's number and hash; ``at`` is when that was so."""
 
@@ -125,12 +129,13 @@ def derive_audit_key(database_key: bytes) -> bytes:
 
 
 def canonical(entry: Entry) -> bytes:
-    """Encode everything of a row but its hash, in one way whatever it was read from."""
-    fields: dict[str, Any] = {
-        name: getattr(entry, name) for name in entry.__struct_fields__
-    }
-    fields["at"] = entry.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    fields["duration_ms"] = f"{entry.duration_ms:.3f}"
+    """Encode everything of a row but its hash, in one way whatever it was read from.
+
+    A JSON list of the fields in their order; documents with their keys sorted.
+    """
+    fields = list(msgspec.structs.astuple(entry))
+    fields[_AT] = entry.at.astimezone(UTC).isoformat(timespec="microseconds")
+    fields[_DURATION] = f"{entry.duration_ms:.3f}"
     return _ENCODER.encode(fields).encode("ascii")
 
 

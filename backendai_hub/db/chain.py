@@ -159,8 +159,7 @@ async def read_rows(
         .order_by(AuditRow.seq)
         .limit(limit)
     )
-    names = Entry.__struct_fields__
-    return [(Entry(**dict(zip(names, row, strict=False))), row[-1]) for row in found]
+    return [(Entry(*row[:-1]), row[-1]) for row in found]
 
 
 async def count_rows(connection: AsyncConnection) -> int:

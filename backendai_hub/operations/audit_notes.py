@@ -37,6 +37,10 @@ async def note_refusal(platform: Platform, act: Act, error: HubError) -> None:
 
     Beyond a limit refusals are left out, and one row says so.
     """
+    if act.actor is None:
+        # A refusal is seen where the refused person is, not where the object is: the
+        # site's administrators are told more in it than a domain's may know.
+        act = msgspec.structs.replace(act, domain_id=None, owner_id=None)
     ended = msgspec.structs.replace(
         act,
         result=Result.FAILED if error.status >= 500 else Result.REFUSED,

@@ -12,6 +12,7 @@ from backendai_hub.core.tenancy import Membership
 from backendai_hub.db import tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.nouns import Item
+from backendai_hub.operations.audit_notes import note_refusal
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
 
@@ -72,6 +73,7 @@ async def change_members(
         try:
             results.append(await _change(platform, principal, project, user, add=add))
         except HubError as error:
+            await note_refusal(platform, _act(project, user, add=add), error)
             results.append(
                 MemberResult(user=user, error=error.message, code=error.code)
             )
@@ -97,19 +99,22 @@ async def _change(
             if changed and user["project_id"] == project["id"]:
                 await tenancy.change_user(tx, user["id"], project_id=None)
         if changed:
-            tx.audit(
-                Act(
-                    action=Action.CHANGE_MEMBERS,
-                    object_kind="project",
-                    object_id=project["id"],
-                    object_name=project["name"],
-                    domain_id=project["domain_id"],
-                    before=None if add else {"member": user["name"]},
-                    after={"member": user["name"]} if add else None,
-                )
-            )
+            tx.audit(_act(project, user["name"], add=add))
     return MemberResult(
         user=user["name"], added=add and changed, removed=not add and changed
+    )
+
+
+def _act(project: Item, name: str, *, add: bool) -> Act:
+    member = {"member": name}
+    return Act(
+        action=Action.CHANGE_MEMBERS,
+        object_kind="project",
+        object_id=project["id"],
+        object_name=project["name"],
+        domain_id=project["domain_id"],
+        before=None if add else member,
+        after=member if add else None,
     )
 
 
