@@ -145,7 +145,10 @@ class OAuthCallbackHandler(HubOAuthCallbackHandler):
 
     async def _note_login(self) -> None:
         service: Service = self.settings["service"]
-        model = await self.hub_auth.user_for_token(self._token, sync=False)
+        session_id = self.hub_auth.get_session_id(self)
+        model = await self.hub_auth.user_for_token(
+            self._token, session_id=session_id, sync=False
+        )
         if model is None:
             return
         name = str(model["name"])
