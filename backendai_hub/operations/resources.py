@@ -6,7 +6,8 @@ import numpy as np
 
 from backendai_hub.api.sessions import ImageChoice, LimitMeter, Resources, SlotRoom
 from backendai_hub.core.agents import AgentStatus
-from backendai_hub.core.slots import format_amount
+from backendai_hub.core.images import Image
+from backendai_hub.core.slots import format_amount, parse_amount
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import agents
 from backendai_hub.db.groups import list_allowed
@@ -52,11 +53,12 @@ async def load_resources(platform: Platform, user: Actor) -> Resources:
             ImageChoice(
                 name=image.name,
                 title=image.title or image.name,
-                minimum=image.minimum,
-                preferred={**image.minimum, **image.preferred},
+                minimum=least,
+                preferred=_usual(least, image),
                 installed=any(r in installed for r in image.references.items()),
             )
             for image in offered
+            for least in [_least(image)]
         ],
         room=[
             SlotRoom(
@@ -85,3 +87,21 @@ async def load_resources(platform: Platform, user: Actor) -> Resources:
             if (limit := scope.limit_of(slot)) is not None
         ],
     )
+
+
+def _least(image: Image) -> dict[str, str]:
+    """Return what a session has to ask for at least: shared memory comes on top."""
+    mem = image.minimum.get("mem")
+    if mem is None:
+        return image.minimum
+    total = parse_amount("mem", mem) + parse_amount("shmem", image.shmem)
+    return {**image.minimum, "mem": format_amount("mem", total)}
+
+
+def _usual(least: dict[str, str], image: Image) -> dict[str, str]:
+    """Return what a session gets that does not say; never less than the least."""
+    usual = {**least, **image.preferred}
+    for slot, amount in least.items():
+        if parse_amount(slot, usual[slot]) < parse_amount(slot, amount):
+            usual[slot] = amount
+    return usual
