@@ -140,8 +140,16 @@ class Platform:
 
     def terminate(self, session: Mapping[str, Any], *, force: bool = False) -> None:
         url = f"{self.api}sessions/{session['id']}/terminate"
-        answer = self.web.post(url, json={"force": force}, timeout=20)
-        assert answer.status_code == 202, answer.text
+        last: list[str] = []
+
+        def accepted() -> bool:
+            # A service that has just come back may not listen yet.
+            answer = self.web.post(url, json={"force": force}, timeout=20)
+            last.append(answer.text)
+            assert answer.status_code in {202, 503}, answer.text
+            return answer.status_code == 202
+
+        until(accepted, lambda: last[-1], CONVERGE_SECONDS)
 
     def lab(self, session: Mapping[str, Any], path: str = "api/status") -> Any:
         """Ask a session's own server; None while it cannot be reached."""
