@@ -174,17 +174,17 @@ async def test_a_page_of_another_site_that_uses_a_login_is_written_down(site: Si
 
 
 async def test_an_old_login_is_no_attempt_until_it_wants_something(site: Site):
-    async def grow_old() -> int:
-        site.hub.tokens["token-of-1"] = "ada"
-        assert (await site.log_in("1"))[0] == 302
+    async def grow_old(code: str) -> int:
+        site.hub.tokens[f"token-of-{code}"] = "ada"
+        assert (await site.log_in(code))[0] == 302
         site.hub.tokens.clear()
         site.login.cache.clear()
         return len(await site.rows())
 
-    count = await grow_old()
+    count = await grow_old("1")
     assert (await site.ask("GET", "api/me"))[0] == 401
     assert len(await site.rows()) == count
-    count = await grow_old()
+    count = await grow_old("2")
     assert (await site.ask("POST", "api/domains", json={"name": "x"}))[0] == 401
     [row] = (await site.rows())[count:]
     assert (row.actor, row.credential, row.code) == ("", "cookie", "unauthenticated")
