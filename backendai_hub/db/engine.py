@@ -29,6 +29,7 @@ from backendai_hub.db.versions import Changes, Versions
 
 _EVENT_LOCK: Final = 0x6261_6576
 """PostgreSQL advisory lock: events get their numbers in the order of commits."""
+_TENANCY_LOCK: Final = 0x6261_6974
 
 _GLANCERS: Final = 5
 """Connections for single statements; each is needed for about a millisecond."""
@@ -71,6 +72,19 @@ class Transaction:
     def wake(self, *names: str) -> None:
         """Wake these waiters after the commit."""
         self.wakes.update(names)
+
+    async def alone(self) -> None:
+        """Let no other change of tenancy run until this transaction ends.
+
+        Administrators' changes are rare and look at much before they write: that
+        nobody is left in a domain, that one default remains, that somebody is still a
+        superadmin. One after the other, what they have seen stays true. On SQLite
+        every writing transaction is alone anyway.
+        """
+        if self.connection.dialect.name == "postgresql":
+            await self.connection.execute(
+                select(func.pg_advisory_xact_lock(_TENANCY_LOCK))
+            )
 
     async def flush_events(self) -> None:
         """Write the recorded facts; the last statements of the transaction."""

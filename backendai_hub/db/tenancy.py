@@ -97,7 +97,13 @@ async def list_projects(connection: AsyncConnection, user_id: str) -> dict[str, 
     rows = await connection.execute(
         select(ProjectRow.id, ProjectRow.name)
         .join(MembershipRow, MembershipRow.project_id == ProjectRow.id)
-        .where(MembershipRow.user_id == user_id, ProjectRow.is_active)
+        .join(UserRow, UserRow.id == MembershipRow.user_id)
+        .where(
+            MembershipRow.user_id == user_id,
+            ProjectRow.is_active,
+            # People are in projects of their own domain only, whatever is stored.
+            ProjectRow.domain_id == UserRow.domain_id,
+        )
         .order_by(ProjectRow.name)
     )
     return {str(key): str(name) for key, name in rows}
@@ -170,6 +176,18 @@ async def remove_members(
         query = query.where(MembershipRow.source == source)
     gone = await tx.execute(query.returning(MembershipRow.project_id))
     return [project for (project,) in gone]
+
+
+async def drop_admin_keys(tx: Transaction, user_id: str) -> None:
+    """Take an administrator's rights from all keys of somebody whose role changes.
+
+    Whoever made such a key before may know its secret; the new role is not theirs.
+    """
+    await tx.execute(
+        update(KeypairRow)
+        .where(KeypairRow.user_id == user_id, KeypairRow.is_admin)
+        .values(is_admin=False, revision=KeypairRow.revision + 1)
+    )
 
 
 async def change_user(tx: Transaction, user_id: str, **values: Any) -> None:

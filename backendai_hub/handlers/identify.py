@@ -32,6 +32,7 @@ from backendai_hub.operations.keypairs import find_login
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import (
     check_may_enter,
+    check_user_name,
     ensure_user,
     find_user,
     make_principal,
@@ -69,11 +70,15 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor | None = None
     rate_limit: int = 10_000
     on_behalf: str = ""
+    counted_as: str = ""
+    """Whose requests these are, where somebody acts for another."""
     on_behalf_id: str | None = None
 
     @property
     def rate_key(self) -> str:
         """Under what their requests are counted."""
+        if self.counted_as:
+            return self.counted_as
         return self.principal.keypair_id or (self.actor.id if self.actor else "")
 
 
@@ -209,6 +214,7 @@ async def _identify_keypair(platform: Platform, sent: str) -> Identity | None:
 
 async def _actor(platform: Platform, name: str) -> Actor:
     """Return who *name* is, as it was at most a few seconds ago."""
+    check_user_name(name)  # also: the empty name marks changes in the table
     now = time.monotonic()
     until, actor = platform.actors.get(name, (0.0, None))
     if actor is None or until < now:
@@ -266,6 +272,7 @@ async def _act_for(platform: Platform, found: Identity, name: str) -> Identity:
         principal=msgspec.structs.replace(made, acted_as=actor.name),
         actor=actor,
         rate_limit=found.rate_limit,
+        counted_as=found.rate_key,
         on_behalf=principal.name,
         on_behalf_id=principal.id,
     )

@@ -280,7 +280,7 @@ async def reset_password(
             )
         await _insert(tx, user["name"], hashed, actor=principal.name)
 
-    state = await _change(platform, principal, name, give)
+    state = await _change(platform, principal, name, give, unlocks=True)
     return NewAccount(name=state.name, password=password)
 
 
@@ -321,7 +321,7 @@ async def _change(
     name: str,
     do: Callable[[Transaction, Item], Awaitable[None]],
     *,
-    unlocks: bool = True,
+    unlocks: bool = False,
 ) -> AccountState:
     """Do something to an account the caller may, and write it down."""
     async with platform.database.transaction() as tx:

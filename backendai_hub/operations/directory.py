@@ -132,6 +132,13 @@ async def _apply(
         given = _follow_role(has, grants.role)
         if given.get("role", has.role) != has.role:
             before["role"], after["role"] = has.role, given["role"]
+        fallen = domain is not None and has.role is Role.DOMAIN_ADMIN
+        if fallen and "role" not in given:
+            # Of the old domain, not of whatever the groups lead to.
+            given = {**given, "role": str(Role.USER), "granted_role": ""}
+            before["role"], after["role"] = has.role, str(Role.USER)
+        if "role" in given and given["role"] != has.role:
+            await tenancy.drop_admin_keys(tx, actor.id)
         values |= given
     if before or after:
         after["revision"] = has.revision + 1

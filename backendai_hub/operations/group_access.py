@@ -53,6 +53,7 @@ async def change_access(
 ) -> list[GroupAccess]:
     """Open and close a resource group; all of it, or nothing if anything is wrong."""
     async with platform.database.transaction() as tx:
+        await tx.alone()
         group = await find_visible(tx.connection, principal, _GROUP, reference)
         await require(
             tx.connection, principal, _GROUP, group, Action.CHANGE_GROUP_ACCESS

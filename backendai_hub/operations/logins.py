@@ -27,7 +27,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.names import read_line
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Keypair
-from backendai_hub.operations.nouns import create_noun
+from backendai_hub.operations.nouns import create_noun, purge_noun
 from backendai_hub.operations.platform import Platform
 
 EXPIRES_SECONDS: Final = 600
@@ -141,15 +141,20 @@ class LoginDesk:
 
     def release(self, user_code: str) -> None:
         """Let a claimed login wait again."""
-        self._logins[user_code].claimed = False
+        if login := self._logins.get(user_code):  # it may have expired meanwhile
+            login.claimed = False
 
-    def grant(self, user_code: str, keypair: Keypair) -> None:
-        """Keep *keypair* until the command line asks for it."""
-        self._logins[user_code].keypair = keypair
+    def grant(self, user_code: str, keypair: Keypair) -> bool:
+        """Keep *keypair* until the command line asks for it; tell if it still can."""
+        login = self._logins.get(user_code)
+        if login is not None:
+            login.keypair = keypair
+        return login is not None
 
     def deny(self, user_code: str) -> None:
         """Tell the command line that the person said no."""
-        self._logins[user_code].denied = True
+        if login := self._logins.get(user_code):
+            login.denied = True
 
     def collect(self, device_code: str) -> LoginAnswer:
         """Say how a login stands; what has been decided is told once."""
@@ -231,5 +236,10 @@ async def confirm_login(
     except BaseException:
         desk.release(waiting.user_code)
         raise
-    desk.grant(waiting.user_code, made)
+    if not desk.grant(waiting.user_code, made):
+        # Nobody will ever fetch its secret: no key is left that nobody knows of.
+        await purge_noun(platform, own, _KEYPAIR, made.id)
+        raise NotFoundError(
+            "this login has expired meanwhile; start it again on the command line"
+        )
     return waiting

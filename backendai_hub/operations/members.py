@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import msgspec
+from sqlalchemy.exc import IntegrityError
 
-from backendai_hub.core.access import Action, Principal
+from backendai_hub.core.access import Action, Principal, Reach, reach
 from backendai_hub.core.audit import Act
-from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
+from backendai_hub.core.errors import (
+    ConflictError,
+    HubError,
+    InvalidRequestError,
+    NotFoundError,
+)
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Membership
 from backendai_hub.db import tenancy
@@ -51,7 +57,7 @@ async def list_members(
                 connection, principal, _PROJECT, project, Action.CHANGE_MEMBERS
             )
         except HubError:
-            if principal.role != "monitor":
+            if reach(principal, Action.READ_MEMBERS) is not Reach.ALL:
                 return [m for m in found if m.user_id == principal.id]
     return found
 
@@ -72,12 +78,18 @@ async def change_members(
     ]:
         try:
             results.append(await _change(platform, principal, project, user, add=add))
-        except HubError as error:
-            await note_refusal(platform, _act(project, user, add=add), error)
-            results.append(
-                MemberResult(user=user, error=error.message, code=error.code)
+        except IntegrityError:
+            error: HubError = ConflictError(
+                f"the project or {user[:64]!r} has just been removed; look again"
             )
-    platform.actors.clear()
+        except HubError as refusal:
+            error = refusal
+        else:
+            continue
+        finally:
+            platform.actors.clear()
+        await note_refusal(platform, _act(project, user, add=add), error)
+        results.append(MemberResult(user=user, error=error.message, code=error.code))
     return results
 
 
@@ -85,6 +97,7 @@ async def _change(
     platform: Platform, principal: Principal, project: Item, name: str, *, add: bool
 ) -> MemberResult:
     async with platform.database.transaction() as tx:
+        await tx.alone()
         try:
             user = await find_visible(tx.connection, principal, _USER, name)
         except NotFoundError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import (
     ConflictError,
     ForbiddenError,
+    InUseError,
     InvalidRequestError,
     MalformedRequestError,
     NotFoundError,
@@ -243,6 +245,7 @@ async def create_noun(
     item_id = platform.new_id()
     try:
         async with platform.database.transaction() as tx:
+            await tx.alone()
             columns = await _resolve(tx, principal, noun, values)
             columns = await rules.complete(platform, tx, principal, columns)
             target = rules.target(item_id, columns, principal)
@@ -285,6 +288,7 @@ async def change_noun(
     rules = rules_of(noun)
     try:
         async with platform.database.transaction() as tx:
+            await tx.alone()
             item = await find_visible(tx.connection, principal, noun, reference)
             target = await require(
                 tx.connection, principal, noun, item, noun.action(Verb.UPDATE)
@@ -329,16 +333,23 @@ async def purge_noun(
 ) -> None:
     """Remove an item for good; raises :class:`InUseError` listing what needs it."""
     rules = rules_of(noun)
-    async with platform.database.transaction() as tx:
-        item = await find_visible(tx.connection, principal, noun, reference)
-        target = await require(
-            tx.connection, principal, noun, item, noun.action(Verb.PURGE)
-        )
-        if revision is not None and revision != item["revision"]:
-            raise await _stale(tx, noun, item, revision)
-        shown = (await rules.present(tx.connection, noun, [item]))[0]
-        await rules.purge(platform, tx, principal, noun, item)
-        tx.audit(_act(noun, Verb.PURGE, item, target, before=_public(shown)))
+    try:
+        async with platform.database.transaction() as tx:
+            await tx.alone()
+            item = await find_visible(tx.connection, principal, noun, reference)
+            target = await require(
+                tx.connection, principal, noun, item, noun.action(Verb.PURGE)
+            )
+            if revision is not None and revision != item["revision"]:
+                raise await _stale(tx, noun, item, revision)
+            shown = (await rules.present(tx.connection, noun, [item]))[0]
+            await rules.purge(platform, tx, principal, noun, item)
+            tx.audit(_act(noun, Verb.PURGE, item, target, before=_public(shown)))
+    except IntegrityError:
+        raise InUseError(
+            f"something has just begun to use the {noun.name} {reference[:64]!r}; look"
+            " again what needs it"
+        ) from None
     platform.actors.clear()
 
 
@@ -396,7 +407,13 @@ def _check_rank(principal: Principal, noun: Noun, given: Mapping[str, Any]) -> N
 
 def _public(shown: Any) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(shown)
-    return {k: v for k, v in document.items() if k not in {"secret", "password"}}
+    shown_once = {"secret", "password", "wsproxy_api_token"}
+    public = {k: v for k, v in document.items() if k not in shown_once}
+    if script := public.get("bootstrap_script"):
+        # It may hold secrets, as dotfiles may: that it changed is enough.
+        digest = hashlib.sha256(script.encode()).hexdigest()[:12]
+        public["bootstrap_script"] = f"{len(script)} characters, {digest}"
+    return public
 
 
 def _difference(before: Any, after: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -352,8 +352,13 @@ class UserRules(Rules):
             changes["email_key"] = fold(changes["email"]) or None
         if changes.get("domain_id", old["domain_id"]) is None:
             raise InvalidRequestError("domain: everybody is in one; name it")
+        if "domain_id" in changes and old["role"] == Role.DOMAIN_ADMIN:
+            # Of the old domain, not of whatever comes next.
+            changes.setdefault("role", str(Role.USER))
         if "role" in changes:
             changes["granted_role"] = ""
+            await tenancy.drop_admin_keys(tx, old["id"])
+        await _keep_a_superadmin(platform, tx, old, changes)
         if "domain_id" in changes:
             await tenancy.remove_members(tx, old["id"])
             first = await tenancy.find_project(
@@ -402,6 +407,27 @@ async def _check_email(tx: Transaction, old: Item | None, email: str | None) -> 
         same &= UserRow.id != old["id"]
     if email and await nouns.count_rows(tx.connection, UserRow, same):
         raise ConflictError(f"email: somebody has the address {email!r} already")
+
+
+async def _keep_a_superadmin(
+    platform: Platform, tx: Transaction, old: Item, changes: Columns
+) -> None:
+    """Refuse to leave the site without anybody who may do everything."""
+    falls = changes.get("role", Role.SUPERADMIN) != Role.SUPERADMIN
+    leaves = changes.get("status", UserStatus.ACTIVE) != UserStatus.ACTIVE
+    if old["role"] != Role.SUPERADMIN or not (falls or leaves):
+        return
+    others = await nouns.count_rows(
+        tx.connection,
+        UserRow,
+        (UserRow.role == str(Role.SUPERADMIN))
+        & (UserRow.status == str(UserStatus.ACTIVE))
+        & (UserRow.id != old["id"]),
+    )
+    if not others and not platform.settings.superadmins - {old["name"]}:
+        raise ForbiddenError(
+            f"{old['name']} is the last active superadmin; make another one first"
+        )
 
 
 def _check_role(principal: Principal, old: Item | None, columns: Columns) -> None:
@@ -493,8 +519,10 @@ class KeypairRules(Rules):
             principal.role is Role.SUPERADMIN
             and admin_scope(Resource.ACCOUNT) in principal.scopes
         )
-        if superadmin or owner is None:
+        if superadmin:
             return
+        if owner is None:
+            raise ForbiddenError("nobody owns this key at the moment; try again")
         if columns.get("is_admin") and (
             admin_scope(Resource.ACCOUNT) not in principal.scopes
             or principal.role is Role.USER
@@ -504,6 +532,12 @@ class KeypairRules(Rules):
                 " keys with an administrator's rights"
             )
         refuse_above(platform, principal, owner)
+        if columns.get("is_admin") and not own:
+            # Whoever makes it sees its secret, and may keep it until the owner rises.
+            raise ForbiddenError(
+                "is_admin: everybody makes such keys for themselves only; let"
+                f" {owner.name} do it"
+            )
         policy = columns.get("resource_policy_id")
         if own and policy is not None and policy != owner.keypair_policy_id:
             raise ForbiddenError("resource_policy: nobody chooses their own policy")
@@ -559,8 +593,9 @@ class KeypairRules(Rules):
     ) -> None:
         """Remove it; what was started with it goes on, under the user's own limit."""
         owner = await tenancy.find_actor(tx.connection, user_id=item["user_id"])
-        if owner is not None:
-            refuse_above(platform, principal, owner)
+        if owner is None:
+            raise ForbiddenError("nobody owns this key at the moment; try again")
+        refuse_above(platform, principal, owner)
         if item["is_default"]:
             raise InUseError(
                 f"{item['name']} is the default keypair of its user; make another one"
