@@ -211,11 +211,13 @@ class Trail:
         place = self._handler.path.removeprefix("api/").partition("/")[0]
         kind = _KIND_OF.get(place) or action.partition(":")[0]
         name = "/".join(arguments) or _named(self._handler.request.body)
+        claimed = _claimed_key(self._handler) if self._first is None else None
         return Act(
             action=action,
             object_kind=kind,
             object_name=name,
             object_id=arguments[0] if arguments else None,
+            after={"access_key": claimed} if claimed else None,
             code="unchanged",
         )
 

@@ -297,19 +297,21 @@ async def test_nobody_leaves_nothing_and_a_made_up_credential_a_row(
 
 async def test_a_wrong_secret_leaves_a_row_without_it(site: Site, root: KeyAPI):
     wrong = "wrong-5ecr3t-canary"
-    headers = {"Authorization": basic(site.keypair.name, wrong)}
-    async with (
-        aiohttp.ClientSession(headers=headers) as session,
-        session.get(f"{site.stack.url}api/me") as answer,
+    claimed = {"access_key": site.keypair.name}
+    for pair, after in (
+        ((site.keypair.name, wrong), claimed),
+        # Somebody has taken one for the other.
+        ((wrong, site.keypair.name), None),
     ):
-        assert answer.status == 401
-    row = (await rows(root))[0]
-    assert (row["actor"], row["credential"], row["code"]) == (
-        "",
-        "keypair",
-        "unauthenticated",
-    )
-    assert wrong not in json.dumps(row)
+        async with (
+            aiohttp.ClientSession(headers={"Authorization": basic(*pair)}) as session,
+            session.get(f"{site.stack.url}api/me") as answer,
+        ):
+            assert answer.status == 401
+        row = (await rows(root))[0]
+        assert (row["actor"], row["credential"]) == ("", "keypair")
+        assert (row["code"], row["after"]) == ("unauthenticated", after)
+        assert wrong not in json.dumps(row)
 
 
 async def test_guessing_in_a_loop_does_not_fill_the_database(site: Site, root: KeyAPI):
@@ -402,6 +404,11 @@ async def test_a_password_that_is_right_or_wrong_leaves_a_row(site: Site, root: 
     assert {good["address"], bad["address"]} == {"203.0.113.9"}
     assert {good["credential"], bad["credential"]} == {"password"}
     everything = json.dumps(await rows(root, search=who))
+    assert {r["action"] for r in await rows(root, search=who)} == {
+        "account:create",
+        "user:create",
+        "login",
+    }
     assert made["password"] not in everything
     assert "wrong-canary" not in everything
 
@@ -466,6 +473,18 @@ async def test_a_domains_administrator_learns_nothing_of_other_domains(
     assert moved["after"]["domain"] == "(another domain)"
     # The person themselves knows where they went.
     assert there in json.dumps(await rows(user_api))
+
+
+async def test_what_is_done_to_the_whole_site_belongs_to_no_domain(
+    site: Site, root: KeyAPI, exits: AsyncExitStack
+):
+    """Superadmins are in some domain, too; its administrator sees no more for that."""
+    there = fresh("there")
+    _, chief = await person(site, root, exits, role=Role.DOMAIN_ADMIN)
+    await make_domain(root, there)
+    await root.refused("PATCH", f"api/domains/{there}", json={"name": "a b"})
+    await root.refused("PATCH", f"api/projects/{there}:none", json={})
+    assert there not in json.dumps(await rows(chief))
 
 
 async def test_a_plain_key_of_an_administrator_sees_what_plain_people_see(

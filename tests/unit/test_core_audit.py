@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis.strategies as st
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from backendai_hub.api.audit import AuditEntry
 from backendai_hub.core.audit import (
@@ -328,6 +328,7 @@ def test_of_a_script_only_size_and_fingerprint_are_written():
     assert CANARY not in str(redact({"text": CANARY * 200}))
 
 
+@example("a\u2028b\u2029c\x85d\x0be\x7f")
 @given(st.text())
 def test_no_line_has_a_control_character(text: str):
     shown = clean_text(text)
