@@ -89,7 +89,7 @@ class Office:
         results = await change_members(
             self.platform, ROOT, project, MembersRequest(add=list(users))
         )
-        assert all(r.added for r in results), results
+        assert all(r.error is None for r in results), results
 
     async def make_domain(self, name: str, **fields: Any) -> Any:
         """Make a domain that may use the local images and the default nodes."""

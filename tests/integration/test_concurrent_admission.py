@@ -267,7 +267,7 @@ class Crowd:
         for _ in range(25):
             self.servers += 1
             user = self.chance.choice(["u0", "u1", "u2"])
-            slots = {"cpu": self.chance.randint(1, 3), "cuda.device": 1}
+            slots = {"cpu": 1, "cuda.device": self.chance.randint(1, 3)}
             await self.attempt(
                 submit(self.platform, user, server=f"c{self.servers}", slots=slots)
             )
@@ -332,7 +332,16 @@ class Crowd:
     async def report(self) -> None:
         """The node gains and loses devices, in changing order, and sees containers."""
         for _ in range(12):
-            gpus = [make_gpu(f"g{n}") for n in range(self.chance.randint(2, 6))]
+            # Some are gone, some are there and give nothing for now.
+            gpus = [
+                make_device(
+                    f"g{n}",
+                    kind="cuda",
+                    whole=True,
+                    slots={"cuda.device": self.chance.choice([0, 1000, 1000])},
+                )
+                for n in range(self.chance.randint(3, 6))
+            ]
             cpu = 1000 * self.chance.randint(6, 12)
             devices = [make_device(slots={"cpu": cpu, "mem": GIB}), *gpus]
             self.chance.shuffle(devices)

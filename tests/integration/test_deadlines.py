@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
+from sqlalchemy import select
 
 from backendai_hub.api.agents import ContainerState as State
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.db import sessions as rows
 from backendai_hub.db.engine import Database
 from backendai_hub.db.signals import Signals
+from backendai_hub.db.tables import KeypairRow
 from backendai_hub.operations.deadlines import end_expired, end_overdue
 from backendai_hub.operations.keypairs import find_login
 from backendai_hub.operations.platform import Platform
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
+from tests.admin import admin_api, opened_database
 from tests.factories import Clock, Node, add_node, schedule, seen, start, submit
+from tests.harness import Stack
 from tests.tenants import Office, ask_with_key, breaches, read
 
 HOUR = 3600
@@ -307,3 +313,20 @@ async def test_what_cannot_be_written_now_is_kept_for_later(
     platform.key_uses.put_back(uses)
     await KeysReconciler(platform, Signals()).reconcile()
     assert (await office.read("keypair", key.name)).num_queries == 2
+
+
+async def test_a_service_counts_what_its_keys_are_used_for(hub_service: Stack):
+    async with admin_api(hub_service) as admin:
+        for _ in range(7):
+            await admin.get("api/me")
+        hub_service.stop()
+        async with opened_database(hub_service) as database:
+            async with database.read() as connection:
+                found = await connection.execute(
+                    select(KeypairRow.num_queries, KeypairRow.last_used_at).where(
+                        KeypairRow.name == admin.access_key
+                    )
+                )
+                count, last = found.one()
+    assert count == 7
+    assert abs((datetime.now(UTC) - last).total_seconds()) < 600
