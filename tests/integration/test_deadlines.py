@@ -320,13 +320,13 @@ async def test_a_service_counts_what_its_keys_are_used_for(hub_service: Stack):
         for _ in range(7):
             await admin.get("api/me")
         hub_service.stop()
-        async with opened_database(hub_service) as database:
-            async with database.read() as connection:
-                found = await connection.execute(
-                    select(KeypairRow.num_queries, KeypairRow.last_used_at).where(
-                        KeypairRow.name == admin.access_key
-                    )
-                )
-                count, last = found.one()
+        used = select(KeypairRow.num_queries, KeypairRow.last_used_at).where(
+            KeypairRow.name == admin.access_key
+        )
+        async with (
+            opened_database(hub_service) as database,
+            database.read() as connection,
+        ):
+            count, last = (await connection.execute(used)).one()
     assert count == 7
     assert abs((datetime.now(UTC) - last).total_seconds()) < 600
