@@ -11,6 +11,7 @@ from backendai_hub.core.access import (
     PEOPLE,
     Principal,
 )
+from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.ids import is_id
@@ -69,6 +70,19 @@ async def ensure_user(platform: Platform, name: str) -> Actor:
             if found is None:
                 raise InvalidRequestError(f"user {name!r} cannot be stored")
             if found.id == user_id:
+                tx.audit(
+                    Act(
+                        action="user:create",
+                        object_kind="user",
+                        object_id=user_id,
+                        object_name=name,
+                        domain_id=found.domain_id,
+                        owner_id=user_id,
+                        after={"domain": found.domain, "joined": "by logging in"},
+                        actor=name,
+                        actor_id=user_id,
+                    )
+                )
                 tx.record(
                     Event(
                         kind=EventKind.USER_JOINED,

@@ -140,6 +140,12 @@ async def test_who_logs_in_at_the_console_leaves_a_row(site: Site):
     assert (row.result, row.address) == ("success", "127.0.0.1")
     assert row.actor_id == row.owner_id == row.object_id
     assert row.domain_id is not None
+    [made] = [e for e in (await site.rows())[before:] if e.action == "user:create"]
+    assert (made.actor, made.object_name, made.object_id) == (
+        "ada",
+        "ada",
+        row.actor_id,
+    )
     assert "token-of-1" not in repr(await site.rows())
     # The login holds: looking around leaves nothing more.
     count = len(await site.rows())
