@@ -45,7 +45,7 @@ from backendai_hub.scheduling.snapshot import (
     Plan,
     Snapshot,
 )
-from tests.factories import make_platform, prepare, submit
+from tests.factories import AUDIT_KEY, make_platform, prepare, submit
 
 GIB = 1 << 30
 GPUS = 8
@@ -267,7 +267,7 @@ async def measure_snapshot(agents: int, waiting: int, turns: int) -> list[Any]:
     with tempfile.TemporaryDirectory(prefix="backendai-bench-") as folder:
         url = f"sqlite+aiosqlite:///{Path(folder) / 'bench.sqlite'}"
         await asyncio.to_thread(upgrade, url)
-        database = Database(url)
+        database = Database(url, audit_key=AUDIT_KEY)
         try:
             platform = make_platform(database)
             await prepare(platform)

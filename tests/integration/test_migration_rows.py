@@ -26,6 +26,7 @@ from backendai_hub.operations.nodes import load_assignments
 from backendai_hub.operations.platform import Platform, Vault
 from backendai_hub.operations.users import ensure_user
 from tests.factories import (
+    AUDIT_KEY,
     GIB,
     START,
     Clock,
@@ -272,7 +273,7 @@ def used(db_url: str, connection: Connection) -> str:
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Platform]:
     """Start the platform on a database, as a service does."""
-    database = Database(url, clock=Clock())
+    database = Database(url, clock=Clock(), audit_key=AUDIT_KEY)
     try:
         platform = dataclasses.replace(make_platform(database), vault=VAULT)
         await prepare(platform)
@@ -417,7 +418,7 @@ async def test_a_site_where_nobody_was_yet_takes_its_limits_from_the_configurati
         connection.execute(schema.tables[name].insert(), TABLES[name])
     connection.commit()
     upgrade(db_url)
-    database = Database(db_url, clock=Clock())
+    database = Database(db_url, clock=Clock(), audit_key=AUDIT_KEY)
     try:
         platform = make_platform(database, quotas={"user": {"cpu": 2000}})
         await prepare(platform)
