@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -160,8 +160,3 @@ async def read_rows(
         .limit(limit)
     )
     return [(Entry(*row[:-1]), row[-1]) for row in found]
-
-
-async def count_rows(connection: AsyncConnection) -> int:
-    """Count the rows there are."""
-    return int(await connection.scalar(select(func.count()).select_from(AuditRow)) or 0)
