@@ -27,7 +27,6 @@ from backendai_hub.operations.platform import Platform, Vault
 from backendai_hub.operations.users import ensure_user
 from tests.factories import (
     AUDIT_KEY,
-    AUDIT_KEY,
     GIB,
     START,
     Clock,
