@@ -10,6 +10,7 @@ from sqlalchemy import insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.fields import Slots
 from backendai_hub.core.images import (
     LOCAL_REGISTRY,
     Image,
@@ -97,6 +98,8 @@ async def put_local_images(
             "position": position,
             "modified_at": tx.now,
         }
+        if image.maximum:  # else what administrators have said stays
+            values["maximum"] = Slots().read("maximum", image.maximum)
         # Also one that a registry had till now: the configuration's word counts.
         same = (ImageRow.name_key == fold(image.name)) & (
             ImageRow.architecture == image.architecture
