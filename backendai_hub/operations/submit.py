@@ -383,19 +383,16 @@ def resolve_amounts(
     minimum = parse_slots(image.minimum)
     given = parse_slots(request.slots)
     preferred = parse_slots(image.preferred)
-    for slot in request.slots:
-        if given[slot] == 0 and (slot in {"cpu", "mem"} or minimum[slot] > 0):
-            needed = describe_amount(slot, minimum[slot]) if minimum[slot] else "some"
-            raise InvalidRequestError(
-                f"{slot}: 0 is too little; {image.name} needs at least {needed}"
-            )
+    # No session runs without these two, so asking for none of them is asking for the
+    # usual; none of anything else is an answer.
+    named = {s for s in request.slots if given[s] or s not in {"cpu", "mem"}}
     floor = {
         "cpu": platform.settings.default_cpu,
         "mem": platform.settings.default_memory,
     }
     amounts = {
         slot: given[slot]
-        if slot in request.slots  # none is an answer, too
+        if slot in named
         else preferred[slot] or minimum[slot] or floor.get(slot, 0)
         for slot in {*given, *preferred, *minimum, *floor}
     }
@@ -403,7 +400,7 @@ def resolve_amounts(
     shmem = parse_amount("shmem", asked)
     # Shared memory comes on top of what the image itself needs.
     minimum = minimum + ResourceSlots({"mem": shmem if minimum["mem"] else 0})
-    if "mem" not in request.slots:
+    if "mem" not in named:
         amounts["mem"] = max(amounts["mem"], minimum["mem"])
     for slot, least in minimum.items():
         if amounts[slot] < least:
