@@ -145,7 +145,11 @@ class Actions:
         around = Surroundings(
             base=self._node.base,
             run=str(inside(spec.id)) if inside else Surroundings.run,
-            listen=getattr(self._runtime, "listen", None),
+            # On the node's own network a port could be taken by somebody else, who
+            # would then be sent what is meant for this session.
+            listen=None
+            if spec.host_network
+            else getattr(self._runtime, "listen", None),
         )
         activation = build_activation(spec, patch, around)
         await asyncio.to_thread(write_activation, folder, activation)

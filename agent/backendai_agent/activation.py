@@ -30,6 +30,13 @@ THREADS: Final = (
 """Libraries that would start one thread for each core of the whole node."""
 
 
+QUIET_KERNELS: Final = ("--KernelManager.transport=ipc",)
+"""Kernels on sockets of their own folder instead of ports of the node's loopback.
+
+Whoever shares the node's network could otherwise listen to what they print.
+"""
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """How a container sees its node: its run folder, its listener, the platform.
@@ -66,6 +73,10 @@ def build_environ(
     environ |= spec.environ
     environ |= patch.environ
     environ |= _identify(spec)
+    if spec.sudo:
+        environ["SUDO_SESSION_ENABLED"] = "1"
+    else:  # whoever says so themselves is not believed
+        environ.pop("SUDO_SESSION_ENABLED", None)
     environ |= {
         "BACKENDAI_LISTEN": around.listen or f"unix:{around.run}/lab.sock",
         "BACKENDAI_API_URL": (
@@ -103,7 +114,7 @@ def build_activation(
     """Build the content of ``activation.json``."""
     return {
         "environ": build_environ(spec, patch, around),
-        "argv": list(spec.argv),
+        "argv": [*spec.argv, *(QUIET_KERNELS if spec.host_network else ())],
         "files": msgspec.to_builtins(spec.files),
         "bootstrap": spec.bootstrap,
         "bootstrap_seconds": BOOTSTRAP_SECONDS,

@@ -137,6 +137,17 @@ class ImageProgress(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers a container's processes have on the node, and so on its storage.
+
+    What is None is left to the runtime. Zero, which is root, is never among them.
+    """
+
+    uid: int | None = None
+    gid: int | None = None
+    gids: list[int] = []
+
+
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All an agent needs to run one container of a session.
 
@@ -148,6 +159,8 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``memory`` and ``shmem`` are bytes, ``cpu`` is in thousandths of a core;
     ``references`` says what each runtime calls the image, ``image`` what the runtime
     calls it that the node had when it was chosen, ``credential`` is for fetching it.
+    ``host_network``, ``sudo`` and ``identity`` are what administrators have said of
+    its resource group and its owner: a runtime that cannot do one of them refuses.
     """
 
     id: str
@@ -167,6 +180,9 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap: str = ""
     prefix: str = "/"
     profile: str = "full"
+    host_network: bool = False
+    sudo: bool = False
+    identity: Identity | None = None
     grace_seconds: float = 10.0
     credential: RegistryCredential | None = None
 

@@ -33,6 +33,7 @@ from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.db import agents, installs, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.grants import NOTHING, load_grants
 from backendai_hub.db.groups import find_group, list_group_names
 from backendai_hub.db.images import load_images
 from backendai_hub.db.installs import RegistryLogin
@@ -171,6 +172,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         wanted = [c for c in containers if c.desired == "running"]
         records = await sessions.get_records(connection, [c.session_id for c in wanted])
         secrets = await sessions.get_secrets(connection, list(records))
+        grants = await load_grants(connection, list(records))
         chosen = {r.image_id for r, _ in records.values() if r.image_id is not None}
         images = await load_images(connection, sorted(chosen))
         asked = await installs.list_installs(
@@ -194,6 +196,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         containers=[
             msgspec.structs.replace(
                 _spec(c, *records[c.session_id], shares.get(c.id, []), born),
+                **msgspec.structs.asdict(grants.get(c.session_id, NOTHING)),
                 references=_references(images, records[c.session_id][0]),
                 credential=_login(platform, c, records[c.session_id][0], logins),
             )

@@ -28,6 +28,7 @@ from backendai_agent.runtimes.base import (
 )
 from backendai_agent.runtimes.docker_addresses import Addresses
 from backendai_agent.runtimes.docker_config import (
+    HOST_NETWORK,
     LABEL_AGENT,
     LABEL_CONTAINER,
     LABEL_SESSION,
@@ -48,11 +49,17 @@ from backendai_agent.runtimes.docker_facts import (
     explain_end,
     fence,
     judge,
+    share_network,
     user_offset,
 )
 from backendai_agent.runtimes.docker_folders import empty_folders, hand_over
 from backendai_agent.runtimes.docker_images import Pull, discard, references
-from backendai_agent.runtimes.docker_network import ensure_network, set_firewall
+from backendai_agent.runtimes.docker_network import (
+    check_can_share_network,
+    ensure_network,
+    set_firewall,
+)
+from backendai_agent.runtimes.docker_people import name_person
 from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
 from backendai_hub.core.references import shorten
@@ -125,6 +132,14 @@ class DockerRuntime(LoggingConfigurable):
         " so that sessions can reach the node's own services.",
     )
 
+    allow_host_network = Bool(
+        default_value=False,
+        config=True,
+        help="Let sessions of resource groups with `use_host_network` be on this"
+        " node's own network. Nothing then closes the node's services, the addresses"
+        " of `blocked_networks` and the ports of other sessions to them.",
+    )
+
     command = List(
         Unicode(),
         ["/opt/backendai/bin/python", "-I", "-m", "backendai_lab.boot"],
@@ -194,6 +209,8 @@ class DockerRuntime(LoggingConfigurable):
             left_to_site=not self.firewall,
             tolerated=self.allow_reaching_host,
         )
+        if self.allow_host_network:
+            self.isolation_now = share_network(self.isolation_now)
 
     async def _fence_again(self) -> None:
         """Put back what somebody removed: reloading a firewall empties its chains."""
@@ -261,6 +278,8 @@ class DockerRuntime(LoggingConfigurable):
         """Create and start the container, or finish what a crash left half done."""
         folder = container_folder(self.data_dir, spec.id)
         config = container_config(spec, patch, folder=folder, surface=self._surface())
+        if spec.host_network:
+            check_can_share_network(config["User"], offset=user_offset(self._facts))
         await asyncio.to_thread(
             hand_over, folder, user=config["User"], offset=user_offset(self._facts)
         )
@@ -276,6 +295,7 @@ class DockerRuntime(LoggingConfigurable):
             open_files=min(limit, 1 << 20),
             nvidia="nvidia" in (self._facts.get("Runtimes") or {}),
             cdi=bool(self._facts.get("CDISpecDirs")),
+            host_network=self.allow_host_network,
             environ=self.environ,
         )
 
@@ -296,6 +316,7 @@ class DockerRuntime(LoggingConfigurable):
             self._check_ours(api, spec)
         state = api.inspect_container(name)["State"]
         if state["Status"] == "created":
+            name_person(api, name, spec)
             api.start(name)
 
     def _check_ours(self, api: docker.APIClient, spec: ContainerSpec) -> None:
@@ -382,6 +403,8 @@ class DockerRuntime(LoggingConfigurable):
         return await self._engine.ask(self._look)
 
     def _address(self, row: dict[str, Any]) -> str:
+        if row["HostConfig"]["NetworkMode"] == HOST_NETWORK:
+            return HOST_NETWORK
         networks = row["NetworkSettings"]["Networks"]
         return str((networks.get(self.network) or {}).get("IPAddress") or "")
 
@@ -390,7 +413,7 @@ class DockerRuntime(LoggingConfigurable):
         if app != "lab":
             return None
         if known := self._addresses.get(container_id):
-            return Endpoint(host=known, port=PORT)
+            return self._lead_to(container_id, known)
         name = container_name(container_id)
         for _ in range(READINGS):
             read_at = self._addresses.now()
@@ -402,8 +425,14 @@ class DockerRuntime(LoggingConfigurable):
             if not state["Running"] or state.get("Restarting") or not address:
                 return None
             if self._addresses.learn(container_id, address, read_at=read_at):
-                return Endpoint(host=address, port=PORT)
+                return self._lead_to(container_id, address)
         return None
+
+    def _lead_to(self, container_id: str, address: str) -> Endpoint:
+        """Return where JupyterLab listens: in its folder, on the node's network."""
+        if address != HOST_NETWORK:
+            return Endpoint(host=address, port=PORT)
+        return Endpoint(socket=container_folder(self.data_dir, container_id).lab_socket)
 
     async def logs(self, container_id: str, tail: int) -> str:
         """Return the last lines the container printed, of both its streams."""

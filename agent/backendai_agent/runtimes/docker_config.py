@@ -1,19 +1,21 @@
 """What the container engine is asked for, as a pure function of the specification.
 
-Nothing here can express a privileged container, a namespace of the host, a device
-that was not allocated or a path that is not the agent's own: there is no way to
-pass such a wish through, so there is nothing to filter.
+Nothing here can express a privileged container, a device that was not allocated or
+a path that is not the agent's own: there is no way to pass such a wish through, so
+there is nothing to filter. Of the node's namespaces only that of its network can be
+had, where both the resource group's administrator and the node's operator say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from backendai_agent.folders import INSIDE, ContainerFolder
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
-from backendai_hub.api.agents import ContainerSpec
+from backendai_agent.runtimes.identities import check_identity
+from backendai_hub.api.agents import ContainerSpec, Identity
 
 HOME: Final = "/home/work"
 PORT: Final = 8888
@@ -42,6 +44,12 @@ CAPABILITIES: Final = (
 )
 """Enough to install packages, add users and change owners; not enough to reach out."""
 
+ONLY_IN_OWN_NETWORK: Final = frozenset({"NET_BIND_SERVICE"})
+"""On the node's own network it would let a session take a web server's place there."""
+
+HOST_NETWORK: Final = "host"
+"""What the engine calls the node's own network."""
+
 PROCESSES: Final = 2048
 OPEN_FILES: Final = 1 << 16
 QUOTA_PERIOD: Final = 100_000
@@ -62,6 +70,7 @@ class Profile:
     capabilities: tuple[str, ...] = CAPABILITIES
     no_new_privileges: bool = True
     read_only: bool = False
+    groups: tuple[int, ...] = ()
 
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -76,7 +85,8 @@ class Surface:
     """What is the same for every container of this node.
 
     ``nvidia`` tells whether the engine has NVIDIA's runtime, ``cdi`` whether it
-    understands device names such as ``vendor.com/gpu=0``.
+    understands device names such as ``vendor.com/gpu=0``, ``host_network`` whether
+    sessions may be on the node's own network.
     """
 
     agent_id: str
@@ -85,6 +95,7 @@ class Surface:
     open_files: int = OPEN_FILES
     nvidia: bool = False
     cdi: bool = False
+    host_network: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -103,6 +114,50 @@ def find_profile(name: str) -> Profile:
         ) from None
 
 
+def choose_profile(spec: ContainerSpec) -> Profile:
+    """Return what *spec*'s processes may do; raises RuntimeFailure if it is refused.
+
+    Who is a given user of the node has no power at all, unless sudo is to work; then
+    what sudo may grant stays within what root in a container may do anyway.
+    """
+    profile = find_profile(spec.profile)
+    check_identity(spec.identity)
+    if spec.sudo and profile.read_only:
+        raise RuntimeFailure(f"there is no sudo in the profile {spec.profile!r}")
+    if spec.identity is not None:
+        profile = _as_identity(profile, spec.identity)
+    if spec.sudo:
+        profile = replace(profile, capabilities=CAPABILITIES, no_new_privileges=False)
+    if spec.host_network:
+        kept = [c for c in profile.capabilities if c not in ONLY_IN_OWN_NETWORK]
+        profile = replace(profile, capabilities=tuple(kept))
+    return profile
+
+
+def _as_identity(profile: Profile, identity: Identity) -> Profile:
+    uid, gid = profile.user.split(":")
+    if identity.uid is not None:
+        uid = gid = str(identity.uid)
+        profile = replace(profile, capabilities=(), no_new_privileges=True)
+    if identity.gid is not None:
+        gid = str(identity.gid)
+    return replace(profile, user=f"{uid}:{gid}", groups=tuple(identity.gids))
+
+
+def choose_network(spec: ContainerSpec, surface: Surface) -> str:
+    """Return the engine's name of the network that *spec* is on."""
+    if not spec.host_network:
+        return surface.network
+    if not surface.host_network:
+        raise RuntimeFailure(
+            "the session's resource group asks for the node's own network, which this"
+            " node's operator has not allowed: on it, nothing closes the node's"
+            " services, the cloud's metadata and other sessions' ports to a session"
+            " (DockerRuntime.allow_host_network)"
+        )
+    return HOST_NETWORK
+
+
 def container_config(
     spec: ContainerSpec,
     patch: ContainerPatch,
@@ -114,7 +169,7 @@ def container_config(
 
     Holds no secret of *spec*: its environment and arguments travel by file.
     """
-    profile = find_profile(spec.profile)
+    profile = choose_profile(spec)
     environ = {
         **NO_DEVICES,
         **surface.environ,
@@ -156,12 +211,13 @@ def _host_config(
 ) -> dict[str, Any]:
     nodes, requests = _devices(patch, surface)
     config: dict[str, Any] = {
-        "NetworkMode": surface.network,
+        "NetworkMode": choose_network(spec, surface),
         "Mounts": _mounts(patch, folder),
         "Init": True,
         "Privileged": False,
         "CapDrop": ["ALL"],
         "CapAdd": list(profile.capabilities),
+        "GroupAdd": [str(group) for group in profile.groups],
         "SecurityOpt": ["no-new-privileges"] if profile.no_new_privileges else [],
         "IpcMode": "private",
         "CgroupnsMode": "private",

@@ -98,3 +98,13 @@ def fence(
             judged, multi_user=tolerated, notes=[note, *judged.notes]
         )
     return msgspec.structs.replace(judged, network="fenced bridge")
+
+
+def share_network(judged: Isolation) -> Isolation:
+    """Add to *judged* what is given up where sessions may be on the node's network."""
+    note = (
+        "SESSIONS OF RESOURCE GROUPS WITH HOST NETWORKING SHARE THIS NODE'S NETWORK:"
+        " they reach its own services, the cloud's metadata and the ports of other"
+        " sessions"
+    )
+    return msgspec.structs.replace(judged, notes=[note, *judged.notes])

@@ -7,6 +7,7 @@ connections from the bridge), not the cloud's metadata service (link-local).
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -78,6 +79,22 @@ def _check(name: str, network: dict[str, Any]) -> None:
             f"the network {name} on this node was not made for sessions, which could"
             f" reach each other on it; remove it (docker network rm {name}) or set"
             " another name with DockerRuntime.network"
+        )
+
+
+def check_can_share_network(user: str, *, offset: int) -> None:
+    """Raise RuntimeFailure unless a session as *user* can be on the node's network.
+
+    There it listens on a socket in its folder, which is its own user's alone.
+    """
+    if offset:
+        raise RuntimeFailure(
+            "sessions cannot be on this node's own network: its container engine has"
+            " users of its own (userns-remap), and does not do both"
+        )
+    if os.geteuid() not in {0, int(user.partition(":")[0])}:
+        raise RuntimeFailure(
+            "sessions on the node's own network need an agent that runs as root"
         )
 
 
