@@ -1,17 +1,21 @@
 """What the scheduler sees: nodes with their devices, the queue, and the limits.
 
-Amounts are integers in smallest units throughout. A snapshot is plain data, so the
-same plan can be computed again from a recorded one.
+Amounts are integers in smallest units throughout and times are whole seconds. A
+snapshot is plain data, so the same plan can be computed again from a recorded one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
+from backendai_hub.core.groups import Preemption
 from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import ResourceSlots
+
+ScopeKey = tuple[ScopeKind, str]
 
 
 class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +28,16 @@ class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     numa: int | None = None
     kind: str = "host"
+    model: str = ""
+    links: Mapping[str, int] = {}
+    """How far other devices of its node are, by id: 0 is closest, as NVLink."""
+    profiles: Mapping[str, tuple[int, ...]] = {}
+    """For a device that is cut into slices: where each kind of instance fits, as bits.
+
+    ``{"cuda.device:1g.10gb": (0b1, 0b10), "cuda.device:2g.20gb": (0b11,)}``
+    """
+    sliced: int = 0
+    """Which slices are in use, as bits."""
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +54,17 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     sole_owner: str | None = None
     """A node that cannot keep users apart serves only this one, once it has one."""
     multi_user: bool = True
+    labels: Mapping[str, str] = {}
+    containers: int = 0
+    """How many containers it runs."""
+    max_containers: int | None = None
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """One container of a session that has several."""
+
+    name: str
+    request: ResourceSlots
 
 
 class PendingSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,15 +73,98 @@ class PendingSession(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     owner_id: str
     request: ResourceSlots
+    """What it asks for in all."""
     references: Mapping[str, str]
     architecture: str
-    scopes: tuple[tuple[ScopeKind, str], ...]
+    scopes: tuple[ScopeKey, ...]
     charge: ResourceSlots | None = None
     """What it counts in each scope; without it, what it requests."""
     group: str = ""
     """The resource group it is scheduled in; without one, any node will do."""
     hold: str = ""
     """Why it may not start whatever there is, if so."""
+    priority: int = 10
+    """0 to 100; higher goes first, before any other order."""
+    job_priority: int = 0
+    """Against whom it may push itself: running sessions with strictly less."""
+    since: int = 0
+    """When it began to wait."""
+    lifetime: int | None = None
+    """How long it runs at most, if that is known."""
+    nodes: tuple[str, ...] = ()
+    """Nodes it names, by id."""
+    only_nodes: bool = True
+    """Whether it runs nowhere else, or would rather run there."""
+    avoid: tuple[str, ...] = ()
+    """Nodes to try last, such as those where it has just failed."""
+    labels: Mapping[str, str] = {}
+    """Labels its nodes must have."""
+    members: tuple[Member, ...] = ()
+    """The containers of a cluster; without them it is one container."""
+    layout: Literal["one-node", "spread", "pack"] = "one-node"
+    """Whether a cluster shares one node, keeps apart, or uses as few as it can."""
+
+
+class RunningSession(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds devices now, for how long, and whether it may be displaced."""
+
+    id: str
+    owner_id: str
+    scopes: tuple[ScopeKey, ...]
+    holdings: tuple[tuple[str, tuple[Share, ...]], ...]
+    """What it holds: node id and shares, one for each of its containers."""
+    group: str = ""
+    started: int = 0
+    ends: int | None = None
+    """When it ends at the latest, if that is known."""
+    job_priority: int = 0
+    preemptible: bool = False
+
+
+class ReservedWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """Devices kept for some people, or nobody, between two moments."""
+
+    name: str
+    starts: int
+    ends: int
+    nodes: tuple[str, ...]
+    devices: tuple[str, ...] = ()
+    """Which devices of the nodes; without any, all."""
+    open_to: tuple[ScopeKey, ...] = ()
+    """Who may use them meanwhile: a class. Nobody: maintenance."""
+
+
+class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How one resource group's queue is worked off."""
+
+    sequencer: str = "fifo"
+    placement: str = "dispersed"
+    allow_split: bool = False
+    """Whether a fraction may be put together from several devices."""
+    reserve_after: int | None = 3600
+    """After how many seconds the first who waits gets devices reserved."""
+    max_lifetime: int | None = None
+    """How long sessions run at most that do not say."""
+    preemption: Preemption = Preemption()
+    shares: Any = None
+    """What owners have used and may use: a ``ShareState``."""
+    typical: tuple[tuple[ResourceSlots, float], ...] = ()
+    """What people usually ask for, and how often."""
+    last_node: str = ""
+    """The node that got the last session, for taking turns."""
+    rack_label: str = "rack"
+    """The label that tells which nodes are close to each other."""
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass keeps for the first who has waited too long."""
+
+    session: str
+    group: str
+    node: str
+    shares: tuple[Share, ...]
+    starts: int | None
+    """When it can start at the latest; None while nobody knows who leaves when."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,15 +172,32 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: tuple[NodeState, ...]
     queue: tuple[PendingSession, ...]
-    scopes: Mapping[tuple[ScopeKind, str], QuotaScope]
+    """In the order of submission."""
+    scopes: Mapping[ScopeKey, QuotaScope]
+    groups: Mapping[str, GroupPolicy] = {}
+    running: tuple[RunningSession, ...] = ()
+    windows: tuple[ReservedWindow, ...] = ()
+    reserved: tuple[Reservation, ...] = ()
+    """What the pass before has reserved; kept unless it can start earlier."""
+    now: int = 0
 
 
 class Share(msgspec.Struct, frozen=True):
-    """An amount of one slot of one device."""
+    """An amount of one slot of one device, and which slices of it, if it has any."""
 
     device: str
     slot: str
     amount: int
+    slices: int = 0
+
+
+class ContainerPlacement(msgspec.Struct, frozen=True, kw_only=True):
+    """One container of a cluster gets these shares on this node."""
+
+    member: str
+    node: str
+    image: str
+    shares: tuple[Share, ...]
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +205,28 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     session: str
     node: str
+    """For a cluster, the node of its first container; ``shares`` are that one's."""
     image: str
     shares: tuple[Share, ...]
+    members: tuple[ContainerPlacement, ...] = ()
+    """For a cluster, every container, the first one too."""
+
+
+class Victim(msgspec.Struct, frozen=True, kw_only=True):
+    """A running session that would have to go, and why this one."""
+
+    session: str
+    reason: str
+
+
+class PreemptionPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Who would have to go for a session to start, and where it would start then."""
+
+    session: str
+    node: str
+    shares: tuple[Share, ...]
+    mode: Literal["terminate", "reschedule"]
+    victims: tuple[Victim, ...]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,3 +234,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     placements: tuple[Placement, ...]
     waiting: Mapping[str, str]
+    reservations: tuple[Reservation, ...] = ()
+    preemptions: tuple[PreemptionPlan, ...] = ()
+    decided: int = 0
+    """About how many sessions it has decided."""
+    complete: bool = True
+    """Whether it came to the end of the queue before its limit."""
