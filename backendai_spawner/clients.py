@@ -25,6 +25,10 @@ def shared_client(settings: ConnectionSettings) -> HubClient:
 
 
 async def close_shared_clients() -> None:
-    """Close the running event loop's clients; the next use opens new ones."""
-    for client in _clients.pop(asyncio.get_running_loop(), {}).values():
+    """Close the running event loop's connections; the next use opens new ones.
+
+    The clients stay: a request under way may still open a connection again, which
+    then is closed with the others the next time.
+    """
+    for client in list(_clients.get(asyncio.get_running_loop(), {}).values()):
         await client.close()

@@ -6,8 +6,9 @@ import asyncio
 import os
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -16,6 +17,7 @@ from sqlalchemy.engine import make_url
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.operations.platform import Platform
+from backendai_spawner.clients import close_shared_clients
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
 from tests.harness import Stack, running_stack
 
@@ -83,6 +85,22 @@ async def hub_service(tmp_path: Path) -> AsyncIterator[Stack]:
     """A real hub service and a real agent with the fake runtime, on SQLite."""
     async with running_stack(tmp_path / "data") as running:
         yield running
+
+
+@pytest.fixture
+async def closed_clients() -> AsyncIterator[None]:
+    """Close what spawners and authenticators opened in this test's event loop."""
+    yield
+    await close_shared_clients()
+
+
+@pytest.fixture
+def hub_app(closed_clients: None, hub_app: Callable[..., Any]) -> Callable[..., Any]:
+    """Start a real JupyterHub; its connections are closed after its last task.
+
+    A service that is still there may ask it for something until its very end.
+    """
+    return hub_app
 
 
 @pytest.fixture(scope="session")

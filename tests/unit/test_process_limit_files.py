@@ -51,6 +51,15 @@ def test_version_one_joins_shared_hierarchies_once(tmp_path: Path) -> None:
     assert all(path.endswith("/ours/c1/cgroup.procs") for path in joins)
 
 
+@pytest.mark.timeout(5)
+def test_what_may_not_be_removed_is_not_waited_for() -> None:
+    """Another user's agent may have left groups: a node looks at its own at once."""
+    forbidden = dict.fromkeys(("cpu", "cpuacct", "memory", "pids", "freezer"), "/proc")
+    limits = CgroupV1({name: Path(top) for name, top in forbidden.items()}, "self")
+    with pytest.raises(LimitsFailure, match=r"not permitted|denied"):
+        limits.remove("fd")
+
+
 def test_version_one_counts_kills_for_memory(tmp_path: Path) -> None:
     mounts = {n: tmp_path / n for n in ("cpu", "cpuacct", "memory", "pids", "freezer")}
     limits = CgroupV1(mounts, "ours")

@@ -10,6 +10,7 @@ same small protocol, so the runtime does not care which one it got.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import signal
@@ -380,8 +381,11 @@ def _remove_group(folder: Path, top: Path) -> None:
         except FileNotFoundError:
             break
         except OSError as error:
-            _kill_listed(folder / "cgroup.procs")
-            if time.monotonic() > until:
+            # What ends is waited for; what is not ours stays not ours.
+            waits = error.errno in {errno.EBUSY, errno.ENOTEMPTY}
+            if waits:
+                _kill_listed(folder / "cgroup.procs")
+            if not waits or time.monotonic() > until:
                 raise LimitsFailure(f"cannot remove {folder}: {error}") from error
             time.sleep(0.005)
     for parent in folder.parents:
