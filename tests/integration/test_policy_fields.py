@@ -20,11 +20,17 @@ from backendai_hub.core.nouns import noun_of
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import ensure_user
 from tests.factories import add_node, make_device, schedule, start, submit
-from tests.integration import test_deadlines, test_group_rules, test_quota_rules
+from tests.integration import (
+    test_deadlines,
+    test_group_rules,
+    test_quota_rules,
+    test_session_grants,
+)
 from tests.tenants import Office, read, why
 
 HERE = sys.modules[__name__]
 QUOTA, GROUPS, TIME = test_quota_rules, test_group_rules, test_deadlines
+GRANTS = test_session_grants
 
 EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
     "keypair-policy": {
@@ -75,6 +81,10 @@ EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
             HERE,
             "test_a_session_that_asks_for_no_priority_has_its_groups",
         ),
+        "use_host_network": (
+            GRANTS,
+            "test_sessions_of_a_group_are_on_their_nodes_network",
+        ),
     },
 }
 """The test of each field's effect, by noun and field."""
@@ -105,7 +115,6 @@ STORED: dict[str, dict[str, tuple[Any, Any]]] = {
     "resource-group": {
         "description": ("of gold", "x" * 513),
         "scheduler": ("fair-share", "random"),
-        "use_host_network": (True, None),
         "driver": ("static", "magic"),
         "driver_opts": ({"a": {"b": [1]}}, {"a": "x" * (65 << 10)}),
         "wsproxy_addr": ("https://apps.example", "x\ny"),

@@ -105,3 +105,18 @@ def test_the_file_is_for_the_container_alone_and_complete(tmp_path):
     assert stat.S_IMODE(folder.activation.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
     assert [p.name for p in folder.run.iterdir()] == ["activation.json"]
+
+
+def test_who_may_use_sudo_is_told_so_and_nobody_else_can_say_it():
+    assert environ(make_spec(sudo=True))["SUDO_SESSION_ENABLED"] == "1"
+    claimed = make_spec(environ={"SUDO_SESSION_ENABLED": "1"})
+    assert "SUDO_SESSION_ENABLED" not in environ(claimed)
+
+
+def test_on_the_nodes_network_kernels_open_no_ports():
+    shared = build_activation(
+        make_spec(host_network=True), ContainerPatch(), Surroundings()
+    )
+    assert "--KernelManager.transport=ipc" in shared["argv"]
+    alone = build_activation(make_spec(), ContainerPatch(), Surroundings())
+    assert "--KernelManager.transport=ipc" not in alone["argv"]

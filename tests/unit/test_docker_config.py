@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from backendai_agent.runtimes.docker_config import (
     Surface,
     container_config,
 )
-from backendai_hub.api.agents import ContainerSpec, DesiredState
+from backendai_agent.runtimes.docker_people import add_group, add_user
+from backendai_hub.api.agents import ContainerSpec, DesiredState, Identity
 
 FOLDER = ContainerFolder(Path("/var/lib/backendai/agent/containers/the-id"))
 SURFACE = Surface(
@@ -35,7 +37,15 @@ HOST = {
     *("NetworkMode", "Mounts", "Init", "Privileged", "CapDrop", "CapAdd"),
     *("SecurityOpt", "IpcMode", "CgroupnsMode", "ReadonlyRootfs", "PidsLimit"),
     *("Ulimits", "RestartPolicy", "AutoRemove", "LogConfig", "Devices"),
-    *("DeviceRequests", "CpuPeriod", "CpuQuota", "Memory", "MemorySwap", "ShmSize"),
+    *(
+        "DeviceRequests",
+        "GroupAdd",
+        "CpuPeriod",
+        "CpuQuota",
+        "Memory",
+        "MemorySwap",
+        "ShmSize",
+    ),
     "Tmpfs",
 }
 """The golden list: every key the engine may ever be sent. Widen it with thought."""
@@ -66,6 +76,7 @@ def make_config(spec, patch=ContainerPatch(), surface=SURFACE):  # noqa: B008 - 
 text = st.text(max_size=12) | st.sampled_from(
     ["--privileged", "host", "/var/run/docker.sock", "/", "root", "0:0", "../../etc"]
 )
+numbers = st.none() | st.integers(1, 3)
 specs = st.builds(
     ContainerSpec,
     id=text,
@@ -81,8 +92,16 @@ specs = st.builds(
     argv=st.lists(text, max_size=3),
     prefix=text,
     profile=st.sampled_from(sorted(PROFILES)),
+    sudo=st.booleans(),
+    identity=st.none()
+    | st.builds(
+        Identity,
+        uid=numbers,
+        gid=numbers,
+        gids=st.lists(st.integers(1, 3), max_size=2),
+    ),
     grace_seconds=st.floats(0, 10),
-)
+).filter(lambda spec: not (spec.sudo and spec.profile == "locked"))
 patches = st.builds(
     ContainerPatch,
     environ=st.dictionaries(text, text, max_size=2),
@@ -210,3 +229,45 @@ def test_open_files_stay_below_what_this_node_allows():
 
     assert files == {"Name": "nofile", "Soft": 20000, "Hard": 20000}
     assert core == {"Name": "core", "Soft": 0, "Hard": 0}
+
+
+@given(specs)
+def test_only_sudo_can_gain_power_and_only_a_containers_own(spec):
+    config = make_config(spec)
+    host = config["HostConfig"]
+    free = spec.sudo or spec.profile == "sudo"
+
+    if spec.identity is not None and spec.identity.uid is not None:
+        assert config["User"].partition(":")[0] == str(spec.identity.uid)
+        assert spec.sudo or host["CapAdd"] == []
+        free = spec.sudo
+    assert host["SecurityOpt"] == ([] if free else ["no-new-privileges"])
+
+
+def test_there_is_no_sudo_where_nothing_may_be_written():
+    with pytest.raises(RuntimeFailure, match="no sudo in the profile 'locked'"):
+        make_config(make_spec(profile="locked", sudo=True))
+
+
+def test_the_nodes_network_takes_two_to_agree():
+    spec = make_spec(host_network=True)
+    with pytest.raises(RuntimeFailure, match="this node's operator has not allowed"):
+        make_config(spec)
+    agreed = replace(SURFACE, host_network=True)
+    host = make_config(spec, surface=agreed)["HostConfig"]
+    assert host["NetworkMode"] == "host"
+    assert "NET_BIND_SERVICE" not in host["CapAdd"]
+    alone = make_config(make_spec(), surface=agreed)["HostConfig"]
+    assert alone["NetworkMode"] == SURFACE.network
+
+
+def test_a_name_is_written_for_the_user_and_for_nobody_else():
+    passwd = "root:x:0:0::/root:/bin/sh\nwork:x:1000:1000::/:/bin/sh\nann:x:7:7::/:/x"
+    named = add_user(passwd, uid=7, gid=8).splitlines()
+    assert named == [
+        "root:x:0:0::/root:/bin/sh",
+        "work:x:7:8::/home/work:/bin/bash",
+    ]
+    assert add_user(passwd, uid=0, gid=8) == passwd
+    assert add_group("staff:x:8:\n", gid=8) == "staff:x:8:\n"
+    assert add_group("work:x:1000:\n", gid=8) == "work:x:8:\n"

@@ -61,7 +61,11 @@ def test_only_what_is_listed_of_the_node_is_shown() -> None:
 
 def synthesise_all() -> dict[str, str]:
     return synthesise_etc(
-        uid=200007, hostname="main1", nameservers=["10.0.2.3"], shell="/bin/bash"
+        uid=200007,
+        gid=200007,
+        hostname="main1",
+        nameservers=["10.0.2.3"],
+        shell="/bin/bash",
     )
 
 

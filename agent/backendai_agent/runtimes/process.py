@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from traitlets import Dict, Enum, Integer, List, Unicode
+from traitlets import Bool, Dict, Enum, Integer, List, Unicode
 from traitlets.config import Configurable
 
 from backendai_agent.crashpoints import crashpoint
@@ -37,11 +37,13 @@ from backendai_agent.runtimes.process_node import (
     NodeWishes,
     look_again,
     look_at_node,
+    nameservers,
 )
 from backendai_agent.runtimes.process_packages import own_python
 from backendai_agent.runtimes.process_preparation import (
     Choice,
     UserRange,
+    check_can_be,
     check_patch,
     chosen_nodes,
     clear,
@@ -131,6 +133,11 @@ class ProcessRuntime(Configurable):
         nothing on this node's loopback; "none": nothing; "host": this node's own
         network, with every service that listens on it; "auto": slirp where it works,
         else none.""",
+    ).tag(config=True)
+    allow_host_network = Bool(
+        default_value=False,
+        help="""Let sessions of resource groups with `use_host_network` be on this
+        node's own network, with every service that listens on it.""",
     ).tag(config=True)
     bwrap = Unicode("bwrap", help="The bubblewrap program.").tag(config=True)
     slirp4netns = Unicode("slirp4netns", help="The slirp4netns program.").tag(
@@ -335,10 +342,11 @@ class ProcessRuntime(Configurable):
         choice = Choice(
             environment=self._environment(spec.image),
             tier=here.tier.name,
-            network=here.network,
-            nameservers=here.nameservers,
+            network=self._network_of(spec),
+            nameservers=self._nameservers_of(spec),
             seccomp=here.tier.seccomp,
         )
+        check_can_be(spec.identity, privileged=here.tier.privileged, users=self._users)
         visible = check_patch(patch, self.visible)
         bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)
         record = await asyncio.to_thread(self._prepare, memory, spec, choice, bounds)
@@ -355,6 +363,23 @@ class ProcessRuntime(Configurable):
         await asyncio.to_thread(memory.learn_init)
         connect(memory, record, self._here.slirp, self._watcher)
 
+    def _network_of(self, spec: ContainerSpec) -> str:
+        """Return the network that *spec* is on; raises RuntimeFailure if refused."""
+        if not spec.host_network or self._here.network == "host":
+            return self._here.network
+        if not self.allow_host_network:
+            raise RuntimeFailure(
+                "the session's resource group asks for the node's own network, which"
+                " this node's operator has not allowed: on it, nothing closes the"
+                " node's services and the cloud's metadata to a session"
+                " (ProcessRuntime.allow_host_network)"
+            )
+        return "host"
+
+    def _nameservers_of(self, spec: ContainerSpec) -> tuple[str, ...]:
+        here, network = self._here, self._network_of(spec)
+        return here.nameservers if network == here.network else nameservers(network)
+
     def _prepare(
         self, memory: ProcessMemory, spec: ContainerSpec, choice: Choice, bounds: Bounds
     ) -> StartRecord:
@@ -364,7 +389,9 @@ class ProcessRuntime(Configurable):
         if memory.read_record() is not None:  # an earlier start came only half way
             end_all(memory, spec.id, self._limits, patience=_END_SECONDS)
         uid = None
-        if self._here.own_users:
+        if spec.identity is not None and spec.identity.uid is not None:
+            uid = spec.identity.uid
+        elif self._here.own_users:
             used = [r.uid for _, r in containers if r.uid is not None]
             uid = self._users.give(spec.id, used)
         record = prepare(memory, spec, choice, uid=uid)
@@ -408,10 +435,12 @@ class ProcessRuntime(Configurable):
         sandbox = replace(
             here.tier.template,
             uid=record.uid,
+            gid=record.gid,
+            gids=record.gids,
             work=memory.container.work,
             run=memory.container.run,
             etc=memory.etc,
-            share_network=here.network == "host",
+            share_network=record.network == "host",
             read_only=(*environment.paths, *visible),
             devices=chosen_nodes(patch),
             mounts=patch.mounts,

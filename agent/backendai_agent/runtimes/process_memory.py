@@ -42,8 +42,16 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
     memory: int = 0
     uid: int | None = None
     """The host user the session runs as, if it is not the agent's own."""
+    gid: int | None = None
+    """The host group it runs as, where that has another number than the user."""
+    gids: tuple[int, ...] = ()
     tier: str = ""
     network: str = ""
+
+    @property
+    def group(self) -> int | None:
+        """The host group the session runs as, if it is not the agent's own."""
+        return self.uid if self.gid is None else self.gid
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def look_at_node(wishes: NodeWishes) -> Node:
         limits=limits,
         network=network,
         slirp=slirp,
-        nameservers=_nameservers(network),
+        nameservers=nameservers(network),
         environments=environments,
         unusable=unusable,
         isolation=isolation,
@@ -181,7 +181,8 @@ def _choose_network(
     return "none", None, (f"sessions have no network: {missing}",)
 
 
-def _nameservers(network: str) -> tuple[str, ...]:
+def nameservers(network: str) -> tuple[str, ...]:
+    """Return who answers for names to sessions on *network*."""
     if network == "slirp":
         return (NAMESERVER,)
     if network == "none":

@@ -26,10 +26,13 @@ def own_python(home: str) -> str:
     return f"{home}/{FOLDER}/bin/python"
 
 
-def make_room(work: Path, environment: Environment, *, uid: int | None) -> None:
+def make_room(
+    work: Path, environment: Environment, *, owner: tuple[int, int] | None
+) -> None:
     """Make the session's own environment in *work*, unless something is there.
 
-    Nothing of the session may run meanwhile. All of it then belongs to *uid*.
+    Nothing of the session may run meanwhile. All of it then belongs to *owner*,
+    a user and a group.
     """
     top = work / FOLDER
     if os.path.lexists(top):
@@ -50,8 +53,8 @@ def make_room(work: Path, environment: Environment, *, uid: int | None) -> None:
         f"import site; site.addsitedir({p!r})\n" for p in _below(environment)
     )
     (packages / "_environment.pth").write_text(below, encoding="utf-8")
-    if uid is not None:
-        _give(top, uid)
+    if owner is not None:
+        _give(top, *owner)
 
 
 def _settings(environment: Environment) -> str:
@@ -67,7 +70,7 @@ def _below(environment: Environment) -> Iterator[str]:
     yield from dict.fromkeys(os.path.realpath(p) for p in environment.packages)
 
 
-def _give(top: Path, uid: int) -> None:
+def _give(top: Path, uid: int, gid: int) -> None:
     for folder, folders, files in os.walk(top):
         for name in ("", *folders, *files):
-            os.chown(Path(folder) / name, uid, uid, follow_symlinks=False)
+            os.chown(Path(folder) / name, uid, gid, follow_symlinks=False)

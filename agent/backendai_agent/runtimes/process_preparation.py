@@ -21,13 +21,14 @@ from typing import Final
 
 from backendai_agent.folders import INSIDE, ContainerFolder
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+from backendai_agent.runtimes.identities import check_identity
 from backendai_agent.runtimes.process_environment import Environment
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
 from backendai_agent.runtimes.process_packages import make_room
 from backendai_agent.runtimes.process_plain import open_way
 from backendai_agent.runtimes.process_sandbox import HOME
 from backendai_agent.runtimes.process_tiers import NONE, write_etc
-from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.api.agents import ContainerSpec, Identity
 from backendai_hub.core.ids import is_id
 
 DRIVER: Final = "/usr/local/nvidia/lib64"
@@ -83,6 +84,10 @@ class UserRange:
             " raise ProcessRuntime.uid_count"
         )
 
+    def __contains__(self, number: int) -> bool:
+        """Tell whether *number* may be some container's user."""
+        return self._first <= number < self._first + self._count
+
     def take_back(self, container_id: str) -> None:
         """The container is gone; its user may be given again."""
         with self._lock:
@@ -119,14 +124,17 @@ def prepare(
         cpu=spec.cpu,
         memory=spec.memory,
         uid=uid,
+        gid=None if spec.identity is None else spec.identity.gid,
+        gids=() if spec.identity is None else tuple(spec.identity.gids),
         tier=choice.tier,
         network=choice.network,
     )
     memory.write_record(record)
-    make_room(memory.container.work, choice.environment, uid=uid)
+    owner = None if uid is None else (uid, record.group or uid)
+    make_room(memory.container.work, choice.environment, owner=owner)
     hand_over(memory, record)
     memory.etc.mkdir(mode=0o755, exist_ok=True)
-    write_etc(memory.etc, uid, nameservers=choice.nameservers)
+    write_etc(memory.etc, uid, gid=record.gid, nameservers=choice.nameservers)
     if choice.seccomp is not None:
         memory.seccomp.write_bytes(choice.seccomp)
     return record
@@ -140,15 +148,16 @@ def hand_over(memory: ProcessMemory, record: StartRecord) -> None:
     """
     if record.uid is None:
         return
+    uid, gid = record.uid, record.group or record.uid
     for path in (memory.container.work, memory.container.run):
-        os.chown(path, record.uid, record.uid, follow_symlinks=False)
+        os.chown(path, uid, gid, follow_symlinks=False)
     if record.tier == NONE:
         open_way(memory.container.path, record.uid)
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     folder = os.open(memory.container.run, flags)
     try:
         name = memory.container.activation.name
-        os.chown(name, record.uid, record.uid, dir_fd=folder, follow_symlinks=False)
+        os.chown(name, uid, gid, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:  # it comes later, or was taken up already
         pass
     finally:
@@ -169,6 +178,27 @@ def check_patch(patch: ContainerPatch, visible: Iterable[str]) -> list[str]:
             raise RuntimeFailure(f"{target} is no place inside a session")
     wanted = [*visible, *(DRIVER_FOLDERS if patch.nodes else ())]
     return [path for path in wanted if Path(path).exists()]
+
+
+def check_can_be(
+    identity: Identity | None, *, privileged: bool, users: UserRange
+) -> None:
+    """Raise RuntimeFailure if no session on this node can have *identity*."""
+    check_identity(identity)
+    if identity is None:
+        return
+    if not privileged:
+        raise RuntimeFailure(
+            "an administrator has given the session's owner user or group ids of their"
+            " own, which this node cannot give a session: that needs an agent that runs"
+            " as root, and bubblewrap"
+        )
+    for number in (identity.uid, identity.gid, *identity.gids):
+        if number is not None and number in users:
+            raise RuntimeFailure(
+                f"{number} cannot be the session's user or group: this node gives such"
+                " numbers to sessions of others (ProcessRuntime.first_uid)"
+            )
 
 
 def chosen_nodes(patch: ContainerPatch) -> tuple[str, ...]:

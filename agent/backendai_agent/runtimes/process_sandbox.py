@@ -96,13 +96,16 @@ def look_at_host(root: Path = Path("/")) -> HostLayout:
 class Sandbox:
     """One session's sandbox. Paths are the node's unless said otherwise.
 
-    ``uid`` is the host user a privileged sandbox turns into; None asks for a user
+    ``uid`` is the host user a privileged sandbox turns into, with the group ``gid``
+    (None: of the same number) and the further ``gids``; None asks for a user
     namespace instead. ``etc`` is a folder with the files made for this session.
     """
 
     bwrap: str
     host: HostLayout
     uid: int | None
+    gid: int | None = None
+    gids: tuple[int, ...] = ()
     work: Path
     run: Path
     etc: Path
@@ -146,7 +149,7 @@ def build_command(
         "--args",
         str(OPTIONS_FD),
         "--",
-        *leave_root(sandbox.uid),
+        *leave_root(sandbox.uid, gid=sandbox.gid, gids=sandbox.gids),
         *inner,
         *announce(argv),
     )
@@ -245,15 +248,18 @@ def _process(sandbox: Sandbox) -> Iterator[str]:
     yield from ("--info-fd", str(INFO_FD))
 
 
-def leave_root(uid: int | None) -> list[str]:
+def leave_root(
+    uid: int | None, *, gid: int | None = None, gids: Sequence[int] = ()
+) -> list[str]:
     """Return the words that turn root into *uid* for good; none without one."""
     if uid is None:
         return []
+    groups = ",".join(str(group) for group in gids)
     return [
         "/usr/bin/setpriv",
         f"--reuid={uid}",
-        f"--regid={uid}",
-        "--clear-groups",
+        f"--regid={uid if gid is None else gid}",
+        f"--groups={groups}" if groups else "--clear-groups",
         "--inh-caps=-all",
         "--bounding-set=-all",
         "--no-new-privs",
@@ -272,17 +278,17 @@ SYNTHESISED: Final = (
 
 
 def synthesise_etc(
-    *, uid: int, hostname: str, nameservers: Sequence[str], shell: str
+    *, uid: int, gid: int, hostname: str, nameservers: Sequence[str], shell: str
 ) -> dict[str, str]:
     """Write the files that stand for accounts, names and resolvers inside."""
     return {
-        "group": f"root:x:0:\n{USER}:x:{uid}:\nnogroup:x:65534:\n",
+        "group": f"root:x:0:\n{USER}:x:{gid}:\nnogroup:x:65534:\n",
         "hostname": f"{hostname}\n",
         "hosts": f"127.0.0.1\tlocalhost {hostname}\n::1\tlocalhost\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
         "passwd": (
             "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-            f"{USER}:x:{uid}:{uid}::{HOME}:{shell}\n"
+            f"{USER}:x:{uid}:{gid}::{HOME}:{shell}\n"
             "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n"
         ),
         "resolv.conf": "".join(f"nameserver {server}\n" for server in nameservers),

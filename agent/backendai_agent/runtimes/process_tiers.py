@@ -151,11 +151,22 @@ def _run(command: Sequence[str], place: Path) -> Trial:
     return Trial(said[-1][:300] if said else f"it ended with code {done.returncode}")
 
 
-def write_etc(folder: Path, uid: int | None, *, nameservers: Sequence[str]) -> None:
-    """Write the files of ``/etc`` that are made for one session."""
+def write_etc(
+    folder: Path,
+    uid: int | None,
+    *,
+    gid: int | None = None,
+    nameservers: Sequence[str],
+) -> None:
+    """Write the files of ``/etc`` that are made for one session.
+
+    Its group has its user's number unless *gid* says otherwise.
+    """
     shell = find_shell()
+    inside = INNER_UID if uid is None else uid
     files = synthesise_etc(
-        uid=INNER_UID if uid is None else uid,
+        uid=inside,
+        gid=inside if gid is None else gid,
         hostname="main1",
         nameservers=nameservers,
         shell=shell,
