@@ -23,6 +23,7 @@ from backendai_hub.launcher.folder import PROCESSES, DataFolder
 from backendai_hub.launcher.keys import create_missing_keys
 from backendai_hub.launcher.platform_api import (
     PlatformApi,
+    Reports,
     count_containers,
     find_local,
     is_answering,
@@ -131,7 +132,11 @@ async def run_platform(
     adopted = set(running_processes(folder))
     supervisor.start(running=adopted)
     asked_to_stop = asyncio.create_task(stop.wait())
-    findings = Findings(layout, wants_token=audience.wants_token)
+    findings = Findings(
+        layout,
+        wants_token=audience.wants_token,
+        reports=Reports(None if "agent" in adopted else datetime.now(UTC)),
+    )
     coming_up = asyncio.create_task(
         supervisor.wait_ready(findings.checks(), launcher.start_timeout)
     )
@@ -158,8 +163,9 @@ async def run_platform(
 class Findings:
     """Finds out whether the processes are ready, and what the node offers."""
 
-    def __init__(self, layout: Layout, *, wants_token: bool) -> None:
+    def __init__(self, layout: Layout, *, wants_token: bool, reports: Reports) -> None:
         self._layout = layout
+        self._reports = reports
         self._wants_token = wants_token
         self._token: str | None = None
         self._agent: Agent | None = None
@@ -218,7 +224,7 @@ class Findings:
         api = PlatformApi(self._layout.service_url, self._token)
         with suppress(UnavailableError):
             self._agent = find_local(await api.agents(), own_id)
-        return self._agent is not None
+        return self._agent is not None and self._reports.are_new(self._agent)
 
 
 def _accepts(host: str, port: int) -> bool:

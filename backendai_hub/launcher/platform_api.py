@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -120,8 +121,32 @@ def count_containers(layout: Layout) -> int:
 
 
 def find_local(agents: list[Agent], own_id: str) -> Agent | None:
-    """Return this machine's agent if it is alive."""
+    """Return this machine's agent if it is taken for alive."""
     for agent in agents:
         if agent.status is AgentStatus.ALIVE and own_id in {"", agent.id}:
             return agent
     return None
+
+
+class Reports:
+    """Tells whether a node has spoken since *since*, or ever, without one.
+
+    A node that was stopped a moment ago is still taken for alive, so that only what it
+    says from now on tells that it is back. The times are the database's, which may not
+    be this machine's; a time that moves on is news whatever it is.
+    """
+
+    def __init__(self, since: datetime | None) -> None:
+        self._since = since
+        self._first: str | None = None
+
+    def are_new(self, agent: Agent) -> bool:
+        """Tell whether *agent*, as it is shown now, has spoken."""
+        seen = agent.last_seen_at
+        if seen is None:
+            return False
+        if self._since is None or datetime.fromisoformat(seen) >= self._since:
+            return True
+        if self._first is None:
+            self._first = seen
+        return seen != self._first

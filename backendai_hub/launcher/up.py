@@ -23,6 +23,7 @@ from backendai_hub.launcher.events import Event, EventKind
 from backendai_hub.launcher.folder import DataFolder
 from backendai_hub.launcher.logs import open_log, rotate_logs
 from backendai_hub.launcher.messages import Arrived, Failure, Happened, Send
+from backendai_hub.launcher.platform_api import Reports
 from backendai_hub.launcher.settings import Launcher
 from backendai_hub.launcher.state import load_state
 from backendai_hub.launcher.supervisor import StartError
@@ -107,7 +108,7 @@ async def _join(send: Send, request: UpRequest, pid: int | None) -> int:
         host=request.launcher.host,
         run_agent=request.launcher.run_agent,
     )
-    findings = Findings(layout, wants_token=request.wants_token)
+    findings = Findings(layout, wants_token=request.wants_token, reports=Reports(None))
     deadline = time.monotonic() + request.launcher.start_timeout
     for name, check in findings.checks().items():
         while not await check():
