@@ -180,6 +180,13 @@ class HubService(Application):
     max_live_sessions = Integer(
         100, help="How many sessions one user may have waiting or running."
     ).tag(config=True)
+    idle_timeout = Integer(
+        0,
+        min=0,
+        max=15_552_000,
+        help="""Seconds without use after which an interactive session is ended whose
+        keypair policy has an idle_timeout of -1; 0 is never.""",
+    ).tag(config=True)
     heartbeat_seconds = Float(5.0, help="How often nodes report, at least.").tag(
         config=True
     )
@@ -290,6 +297,7 @@ class HubService(Application):
             max_images_per_rescan=self.max_images_per_rescan,
             audit_heads=str(self._folder / "audit" / "heads.jsonl"),
             max_live_sessions=self.max_live_sessions,
+            idle_timeout=self.idle_timeout,
             heartbeat_seconds=self.heartbeat_seconds,
             suspect_seconds=self.suspect_seconds,
             lost_seconds=self.lost_seconds,

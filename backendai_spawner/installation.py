@@ -29,6 +29,7 @@ from backendai_hub.core.access import (
     user_scope,
 )
 from backendai_hub.core.configuration import ConfigurationError
+from backendai_hub.core.idleness import REPORT_SECONDS
 from backendai_spawner.connection import Connection, read_connection
 
 SERVICE: Final = "backendai"
@@ -82,6 +83,8 @@ _UNSET_DEFAULTS: Final[Mapping[str, Any]] = {
     "concurrent_spawn_limit": 0,
     # Sessions outlive the Hub, and are attached to again.
     "cleanup_servers": False,
+    # How often the Hub asks its proxy which servers are used; idle timeouts go by it.
+    "last_activity_interval": REPORT_SECONDS,
 }
 
 

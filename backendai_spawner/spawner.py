@@ -22,6 +22,7 @@ from backendai_hub.client.hub import HubClient
 from backendai_hub.client.tenancy import PresetCheck
 from backendai_hub.core.access import SESSION_SCOPES
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
+from backendai_hub.core.idleness import REPORT_SECONDS
 from backendai_hub.core.sessions import Attachment, SessionStatus
 from backendai_spawner.clients import shared_client
 from backendai_spawner.connection import ConnectionSettings
@@ -194,6 +195,12 @@ class BackendAISpawner(ConnectionSettings, Spawner):
         self._session_id = session.id
         await launch.until_running(session)
         self._last_answer = None
+
+    def get_env(self) -> dict[str, Any]:
+        """Return the server's environment; it tells of its use as often as we need."""
+        environ: dict[str, Any] = super().get_env()
+        environ["JUPYTERHUB_ACTIVITY_INTERVAL"] = str(REPORT_SECONDS)
+        return environ
 
     def _request(self, options: SpawnOptions, image: str) -> SessionRequest:
         return SessionRequest(

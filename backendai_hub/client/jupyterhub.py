@@ -34,6 +34,7 @@ class HubServer:
     ready: bool
     pending: str | None
     started: str | None = None
+    last_activity: str | None = None
 
 
 class JupyterHubClient:
@@ -86,6 +87,7 @@ class JupyterHubClient:
                         ready=bool(server.get("ready")),
                         pending=server.get("pending"),
                         started=server.get("started"),
+                        last_activity=server.get("last_activity"),
                     )
             following = body["_pagination"]["next"]
             offset = None if following is None else int(following["offset"])

@@ -26,7 +26,10 @@ from backendai_hub.core.fields import Page, Slots
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus, SessionType
 
 _COLUMNS: Final = ("id", "name", "owner", "project", "status", "slots", "reason")
-_FIELDS: Final = Session.__struct_fields__
+_FIELDS: Final = tuple(
+    name for name in Session.__struct_fields__ if name != "idle_expires_at"
+)
+"""What a list has of each session."""
 _SLOTS: Final = Slots(limits=False)
 
 
@@ -62,7 +65,10 @@ async def _list(
 
 
 async def _info(asking: Asking, *, reference: str) -> None:
-    asking.output.show_one(await find_session(asking, reference))
+    found = await find_session(asking, reference)
+    if found.id != reference:  # found in a list, which does not tell everything
+        found = await asking.client.sessions.get(found.id)
+    asking.output.show_one(found)
 
 
 async def _start(

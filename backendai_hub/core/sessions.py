@@ -140,6 +140,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     resource_group: str | None = None
     priority: int = 10
     revision: int = 1
+    idle_expires_at: str | None = None
+    """When it ends unless it is used; told where one session is asked for, if known."""
 
 
 def check_can_become(session_id: str, old: SessionStatus, new: SessionStatus) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
@@ -17,6 +18,7 @@ from backendai_hub.db.tables import (
     KeypairRow,
     ResourceGroupRow,
     SessionRow,
+    UserRow,
 )
 
 
@@ -41,6 +43,20 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
         return self.since + timedelta(seconds=self.seconds)
 
 
+class IdleLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a running session may go unused, as its keypair policy says.
+
+    ``seconds`` is -1 where the policy leaves it to the site.
+    """
+
+    session_id: str
+    user: str
+    server: str
+    started_at: datetime
+    seconds: int
+    giver: str
+
+
 async def list_lifetimes(
     connection: AsyncConnection, session_id: str | None = None
 ) -> list[Allowance]:
@@ -50,9 +66,7 @@ async def list_lifetimes(
     default one where that keypair is gone. Those whose row still tells a deadline that
     nobody gives any more are listed, too.
     """
-    own, usual = aliased(KeypairRow), aliased(KeypairRow)
-    policy = func.coalesce(own.resource_policy_id, usual.resource_policy_id)
-    query = (
+    query = _with_policy(
         select(
             SessionRow.id.label("session_id"),
             SessionRow.started_at.label("since"),
@@ -60,21 +74,62 @@ async def list_lifetimes(
             KeypairPolicyRow.name.label("giver"),
             SessionRow.deadline_at,
         )
-        .outerjoin(own, own.id == SessionRow.keypair_id)
-        .join(usual, (usual.user_id == SessionRow.owner_id) & usual.is_default)
-        .join(KeypairPolicyRow, KeypairPolicyRow.id == policy)
-        .where(
-            SessionRow.status == str(SessionStatus.RUNNING),
-            SessionRow.type != str(SessionType.INFERENCE),
-            SessionRow.started_at.is_not(None),
-            (KeypairPolicyRow.max_session_lifetime > 0)
-            | SessionRow.deadline_at.is_not(None),
-        )
+    ).where(
+        SessionRow.type != str(SessionType.INFERENCE),
+        (KeypairPolicyRow.max_session_lifetime > 0)
+        | SessionRow.deadline_at.is_not(None),
     )
     if session_id is not None:
         query = query.where(SessionRow.id == session_id)
     rows = await connection.execute(query.order_by(SessionRow.id))
     return [Allowance(**row._mapping) for row in rows]
+
+
+async def list_idle_limits(
+    connection: AsyncConnection, session_id: str | None = None
+) -> list[IdleLimit]:
+    """List the running interactive sessions that may end for want of use.
+
+    The policy is the same as for lifetimes.
+    """
+    query = (
+        _with_policy(
+            select(
+                SessionRow.id.label("session_id"),
+                UserRow.name.label("user"),
+                SessionRow.server,
+                SessionRow.started_at,
+                KeypairPolicyRow.idle_timeout.label("seconds"),
+                KeypairPolicyRow.name.label("giver"),
+            )
+        )
+        .join(UserRow, UserRow.id == SessionRow.owner_id)
+        .where(
+            SessionRow.type == str(SessionType.INTERACTIVE),
+            SessionRow.server.is_not(None),
+            KeypairPolicyRow.idle_timeout != 0,
+        )
+    )
+    if session_id is not None:
+        query = query.where(SessionRow.id == session_id)
+    rows = await connection.execute(query.order_by(SessionRow.id))
+    return [IdleLimit(**row._mapping) for row in rows]
+
+
+def _with_policy(query: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+    """Join running sessions with the keypair policies that count for them."""
+    own, usual = aliased(KeypairRow), aliased(KeypairRow)
+    policy = func.coalesce(own.resource_policy_id, usual.resource_policy_id)
+    return (
+        query.select_from(SessionRow)
+        .outerjoin(own, own.id == SessionRow.keypair_id)
+        .join(usual, (usual.user_id == SessionRow.owner_id) & usual.is_default)
+        .join(KeypairPolicyRow, KeypairPolicyRow.id == policy)
+        .where(
+            SessionRow.status == str(SessionStatus.RUNNING),
+            SessionRow.started_at.is_not(None),
+        )
+    )
 
 
 async def list_pending_times(

@@ -15,6 +15,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from backendai_hub.core.directory import GroupRule
 from backendai_hub.core.errors import HubError
+from backendai_hub.core.idleness import ActivityWatch
 from backendai_hub.core.ids import make_id
 from backendai_hub.db.engine import Database
 from backendai_hub.operations.authority import Authority
@@ -99,6 +100,9 @@ class Settings:
     """Tags that are read of one registry at most."""
     max_live_sessions: int = 100
     """Sessions of one user that wait or run at once; more are refused."""
+    idle_timeout: int = 0
+    """Seconds without use that end a session whose policy leaves it to the site; 0:
+    never."""
     audit_heads: str = ""
     """The file that keeps heads of the audit outside of the database; empty: none."""
     heartbeat_seconds: float = 5.0
@@ -128,3 +132,5 @@ class Platform:
     told: set[str] = field(default_factory=set)
     """What the log has been told once."""
     key_uses: KeyUses = field(default_factory=KeyUses)
+    activity: ActivityWatch = field(default_factory=ActivityWatch)
+    """What JupyterHub says of the use of sessions' servers."""

@@ -29,6 +29,7 @@ from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import history, sessions
 from backendai_hub.db.history import EventRecord
 from backendai_hub.db.sessions import SessionFilter, SessionRecord
+from backendai_hub.operations.idleness import find_session_idle_end
 from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.platform import Platform
 
@@ -149,7 +150,11 @@ async def get_session(
     """Return one session the caller may see; others' are not found."""
     async with platform.database.read() as connection:
         await _get_allowed(connection, principal, session_id, Action.READ_SESSION)
-        return await sessions.get_session(connection, session_id)
+        shown = await sessions.get_session(connection, session_id)
+        ends = None
+        if shown.status is SessionStatus.RUNNING:
+            ends = await find_session_idle_end(platform, connection, session_id)
+    return msgspec.structs.replace(shown, idle_expires_at=sessions.format_time(ends))
 
 
 async def _get_allowed(

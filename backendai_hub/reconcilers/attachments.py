@@ -7,6 +7,7 @@ import logging
 from datetime import datetime
 
 from backendai_hub.client.jupyterhub import (
+    HubServer,
     JupyterHubClient,
     JupyterHubError,
     JupyterHubUnreachableError,
@@ -65,7 +66,10 @@ class AttachmentsReconciler(Reconciler):
             active = {(s.user, s.name): s async for s in self._hub.list_active()}
         except JupyterHubUnreachableError as error:
             log.info("JupyterHub does not answer: %s", error)
+            self.platform.activity.lose_sight()
             return 0
+        ready = [server for server in active.values() if server.ready]
+        self._note_activity(ready)
         missing = [a for a in wanted if (a.user, a.server) not in active]
         # A spawn that is just being asked for shows up a moment later: only what is
         # missing twice in a row has really lost its server.
@@ -77,12 +81,8 @@ class AttachmentsReconciler(Reconciler):
         self._missing = {a.session_id for a in missing}
         for attached in again:
             self._start(attached)
-        ready = {
-            pair: None if s.started is None else datetime.fromisoformat(s.started)
-            for pair, s in active.items()
-            if s.ready
-        }
-        ended = await list_ended_servers(self.platform, ready)
+        started = {(s.user, s.name): _read_time(s.started) for s in ready}
+        ended = await list_ended_servers(self.platform, started)
         for user, server in ended:
             log.info("the session of %s/%s has ended: detaching it", user, server)
             try:
@@ -90,6 +90,12 @@ class AttachmentsReconciler(Reconciler):
             except (JupyterHubError, JupyterHubUnreachableError) as error:
                 log.warning("JupyterHub kept %s/%s: %s", user, server, error)
         return len(again) + len(ended)
+
+    def _note_activity(self, ready: list[HubServer]) -> None:
+        self.platform.activity.note(
+            {(s.user, s.name): _read_time(s.last_activity) for s in ready},
+            now=self.platform.database.clock(),
+        )
 
     def _may_rest(self, wanted: list[Attached]) -> bool:
         """Tell whether JupyterHub need not be asked: nothing lives, and for a while.
@@ -122,3 +128,7 @@ class AttachmentsReconciler(Reconciler):
             log.warning("JupyterHub refused %s: %s", attached.session_id, error)
             if not attached.ready and error.status != 429:
                 await refuse_attachment(self.platform, attached.session_id, str(error))
+
+
+def _read_time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

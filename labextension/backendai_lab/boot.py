@@ -56,6 +56,7 @@ OPTIONS: Final = (
 SERVER: Final = "jupyterhub.singleuser.extension"
 NEEDED: Final = (
     SERVER,
+    "backendai_lab.activity",
     "backendai_lab.handlers",
     "jupyter_server_terminals.app",
     "jupyterlab.labapp",

@@ -23,6 +23,7 @@ from tests.factories import add_node, make_device, schedule, start, submit
 from tests.integration import (
     test_deadlines,
     test_group_rules,
+    test_idle_sessions,
     test_quota_rules,
     test_session_grants,
 )
@@ -30,6 +31,7 @@ from tests.tenants import Office, read, why
 
 HERE = sys.modules[__name__]
 QUOTA, GROUPS, TIME = test_quota_rules, test_group_rules, test_deadlines
+IDLE = test_idle_sessions
 GRANTS = test_session_grants
 
 EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
@@ -61,6 +63,10 @@ EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
         "max_session_lifetime": (
             TIME,
             "test_a_session_is_ended_when_it_has_run_as_long_as_its_policy_allows",
+        ),
+        "idle_timeout": (
+            IDLE,
+            "test_a_session_is_ended_when_it_was_unused_for_longer_than_its_policy_allows",
         ),
         "max_priority": (HERE, "test_a_priority_above_the_cap_is_refused"),
     },
@@ -95,7 +101,6 @@ _COUNT = (7, -1)
 STORED: dict[str, dict[str, tuple[Any, Any]]] = {
     "keypair-policy": {
         "description": ("of gold", "x" * 513),
-        "idle_timeout": (600, 15_552_001),
         "allowed_vfolder_hosts": _HOSTS,
     },
     "user-policy": {

@@ -45,6 +45,7 @@ def test_an_empty_configuration_gets_everything(connection_file):
     assert hub.services[1]["api_token"] == "spawner-secret-token"
     assert hub.spawner_class == "backendai"
     assert hub.concurrent_spawn_limit == 0
+    assert hub.last_activity_interval == 60
     assert hub.allow_named_servers is True
     assert hub.cleanup_servers is False
     assert "access:services!service=backendai" in hub.extra_user_scopes

@@ -3493,6 +3493,8 @@ export interface components {
             /** @default null */
             exit_code: number | null;
             id: string;
+            /** @default null */
+            idle_expires_at: string | null;
             image: string;
             name: string;
             owner: string;

@@ -33,6 +33,7 @@ export function makeSession(changes: Partial<Session> = {}): Session {
     resource_group: 'default',
     priority: 10,
     revision: 1,
+    idle_expires_at: null,
     ...changes
   };
 }
