@@ -376,10 +376,12 @@ class HubService(Application):
         signals = Signals()
         if self.db_url.startswith("sqlite"):
             (self._folder / "db").mkdir(parents=True, exist_ok=True, mode=0o700)
-        await asyncio.to_thread(upgrade, self.db_url)
         platform = self._build_platform(signals)
         leadership = Leadership(platform.database)
         await leadership.take()
+        # Not before: whoever serves meanwhile works with the tables as they are.
+        await asyncio.to_thread(upgrade, self.db_url)
+        await leadership.begin()
         await self._prepare(platform)
         service = Service(
             platform=platform,

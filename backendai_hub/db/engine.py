@@ -9,6 +9,7 @@ wake-ups asked for on it happen after the commit. On SQLite every write transact
 from __future__ import annotations
 
 import asyncio
+import os
 import select as polling
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,23 +17,35 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Executable, event, func, insert, select
+from sqlalchemy import Executable, event, func, insert, literal, select
 from sqlalchemy.engine import CursorResult, make_url
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from backendai_hub.core.audit import Act
+from backendai_hub.core.errors import UnavailableError
 from backendai_hub.core.events import Event
 from backendai_hub.db import chain
-from backendai_hub.db.tables import EventRow
+from backendai_hub.db.tables import EventRow, VersionRow
 from backendai_hub.db.versions import Changes, Versions
 
 _EVENT_LOCK: Final = 0x6261_6576
 """PostgreSQL advisory lock: events get their numbers in the order of commits."""
 _TENANCY_LOCK: Final = 0x6261_6974
+LEADER: Final = "leader"
+"""The counter of leaderships (:mod:`.leader`) among the versions."""
+LABEL: Final = "backendai-hub "
+"""How the connections of each service begin their name on the server."""
 
 _GLANCERS: Final = 5
 """Connections for single statements; each is needed for about a millisecond."""
+
+
+class OvertakenError(UnavailableError):
+    """Another service has taken over; nothing of this one counts any more."""
+
+    code = "overtaken"
+    title = "Another hub service has taken over"
 
 
 class Transaction:
@@ -86,14 +99,35 @@ class Transaction:
                 select(func.pg_advisory_xact_lock(_TENANCY_LOCK))
             )
 
+    async def confirm(self, epoch: int | None) -> None:
+        """See that nobody has taken over from who writes this, until the commit.
+
+        A successor's turn begins by changing the row that is held here, so it waits
+        for a transaction that has come so far, and refuses every later one. In the
+        same statement, writers of events queue up: facts get their numbers in the
+        order of commits.
+        """
+        if self.connection.dialect.name != "postgresql":
+            return
+        what = func.pg_advisory_xact_lock(_EVENT_LOCK) if self.events else literal(1)
+        query = select(what)
+        if epoch is None:
+            if self.events:
+                await self.connection.execute(query)
+            return
+        held = query.where(VersionRow.name == LEADER, VersionRow.value == epoch)
+        found = await self.connection.execute(held.with_for_update(read=True))
+        if found.first() is None:
+            raise OvertakenError(
+                "another hub service has taken over this database meanwhile; nothing"
+                " was changed, ask again",
+                retry_after=3,
+            )
+
     async def flush_events(self) -> None:
         """Write the recorded facts; the last statements of the transaction."""
         if not self.events:
             return
-        if self.connection.dialect.name == "postgresql":
-            await self.connection.execute(
-                select(func.pg_advisory_xact_lock(_EVENT_LOCK))
-            )
         await self.connection.execute(
             insert(EventRow),
             [
@@ -151,6 +185,12 @@ class Database:
         self.audit_key = audit_key
         """The key of the chain of acts; without it, no act can be written."""
         self.versions = Versions()
+        self.label = f"{LABEL}{os.getpid()} {os.urandom(8).hex()}"
+        """The name of this process's connections, by which the server tells them."""
+        self.epoch: int | None = None
+        """The leadership that writes here have to be made under, if there are any."""
+        self.overtaken = asyncio.Event()
+        """Set once a write was refused because another service has taken over."""
         self._wake = wake
         # SQLite lets one writer in; queueing here is fair and wakes at once, while
         # its own busy handler sleeps and polls.
@@ -172,7 +212,10 @@ class Database:
                 # One above the size would be opened and closed for each use.
                 max_overflow=0,
                 pool_use_lifo=True,
-                connect_args={"options": "-c timezone=UTC"},
+                connect_args={
+                    "options": "-c timezone=UTC",
+                    "application_name": self.label,
+                },
                 json_deserializer=msgspec.json.decode,
                 **options,
             )
@@ -210,8 +253,18 @@ class Database:
             async with connection.begin():
                 tx = Transaction(connection, self.clock(), changes)
                 yield tx
+                await self._confirm(tx)
                 await tx.flush_events()
                 await tx.flush_acts(self.audit_key)
+
+    async def _confirm(self, tx: Transaction) -> None:
+        if not (tx.changes.written or tx.events or tx.acts):
+            return
+        try:
+            await tx.confirm(self.epoch)
+        except OvertakenError:
+            self.overtaken.set()
+            raise
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:

@@ -51,11 +51,14 @@ class Changes:
         self.owners: set[str] = set()
         self.everybody = False
         self.tenancy = False
+        self.written = False
+        """Whether there has been anything but reading."""
 
     def note(self, statement: Any, owner: str | None = None) -> None:
         """Note what *statement* changes; if sessions, then *owner*'s or everybody's."""
         if getattr(statement, "is_select", False):
             return
+        self.written = True
         table = getattr(getattr(statement, "table", None), "name", None)
         if table is None:  # a text; whatever it does
             self.everybody = self.tenancy = True

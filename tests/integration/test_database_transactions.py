@@ -287,6 +287,7 @@ async def test_a_later_number_is_never_committed_before_an_earlier_one(
     """One writer has its number and is not done; the next waits for its own."""
     async with database.transaction() as first:
         first.record(happened("first"))
+        await first.confirm(None)
         await first.flush_events()
         first.events.clear()
 
