@@ -9,7 +9,7 @@ through :class:`~fractions.Fraction` once, at the edge.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Final
@@ -67,6 +67,10 @@ class ResourceSlots(Mapping[str, int]):
 
     def __contains__(self, slot: object) -> bool:
         return slot in self._amounts
+
+    def items(self) -> ItemsView[str, int]:
+        """Return pairs of slot and amount, faster than a mapping does by itself."""
+        return self._amounts.items()
 
     def __hash__(self) -> int:
         return hash(frozenset(self._amounts.items()))
