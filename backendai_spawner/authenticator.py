@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from jupyterhub.auth import Authenticator
 from jupyterhub.handlers.base import BaseHandler
+from jupyterhub.handlers.login import LogoutHandler
 from jupyterhub.user import User
 from tornado import web
 from traitlets import Bool, default
 
-from backendai_hub.client.accounts import VerifiedAccount
+from backendai_hub.client.accounts import Browser, VerifiedAccount
 from backendai_hub.core.errors import (
     ForbiddenError,
     HubError,
@@ -30,17 +31,39 @@ from backendai_spawner.clients import shared_client
 from backendai_spawner.connection import ConnectionSettings
 
 LONGEST_NAME: Final = 255  # what the Hub's database takes
+COOKIE_DAYS: Final = 14.0
+"""How long JupyterHub's cookie is good where its configuration does not say."""
 LONGEST_PASSWORD: Final = 1024  # the service's own limit
 
 
 class LoginProblemError(web.HTTPError):
     """A login that is neither right nor wrong; the page shows the message."""
 
-    def __init__(self, status: int, message: str, *, must_change: bool = False) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        must_change: bool = False,
+        too_many: bool = False,
+    ) -> None:
         super().__init__(status, reason=HTTPStatus(status).phrase)
         self.jupyterhub_message = message
         self.must_change = must_change
         """Whether the page has to ask for a new password."""
+        self.too_many = too_many
+        """Whether the page offers to end other logins."""
+
+
+class ToldLogoutHandler(LogoutHandler):
+    """Log out as JupyterHub does, and tell the service of it."""
+
+    async def default_handle_logout(self) -> None:
+        """Remember who and which browser it is: afterwards neither is known."""
+        user, session = self.current_user, self.get_session_cookie()
+        await super().default_handle_logout()
+        if user is not None and session:
+            await self.authenticator.tell_logout(user.name, session)
 
 
 class BackendAIAuthenticator(ConnectionSettings, Authenticator):
@@ -90,12 +113,14 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         ):
             return None
         new_password = _new_password(data)
+        browser = _browser_of(handler, data)
         try:
             account = await shared_client(self).accounts.verify(
                 fold(name),
                 password,
                 new_password=new_password,
                 address=str(handler.request.remote_ip or "") if handler else "",
+                browser=browser,
             )
         except UnauthenticatedError:
             return None
@@ -108,6 +133,9 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
                 must_change=True,
             )
         user = handler.find_user(account.name) if handler else None
+        if browser is not None and browser.end_others:
+            # Whatever is known of earlier logins: all of them are over.
+            self._passwords[account.name] = None
         self._see_password(account.name, account.changed_at, user, handler)
         return self._user_model(account)
 
@@ -136,6 +164,17 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         # A one-time password is changed on the login page, where tokens do not come.
         by_token = handler is None or bool(handler._token_authenticated)  # noqa: SLF001
         return by_token or not (ended or found.must_change)
+
+    def get_handlers(self, app: Any) -> list[tuple[str, Any]]:
+        """Add to the Hub's own pages, whose logging out the service has to hear of."""
+        return [*super().get_handlers(app), ("/logout", ToldLogoutHandler)]
+
+    async def tell_logout(self, name: str, session: str) -> None:
+        """Free the place of a browser; without an answer, it is free in some days."""
+        try:
+            await shared_client(self).accounts.logout(name, session)
+        except HubError as error:
+            self.log.warning("the logout of %s is not counted: %s", name, error.message)
 
     def _see_password(
         self,
@@ -179,12 +218,29 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
                 HTTPStatus.UNPROCESSABLE_ENTITY, error.message, must_change=True
             )
         if isinstance(error, ForbiddenError) and "reason" in error.fields:
-            return LoginProblemError(HTTPStatus.FORBIDDEN, error.message)
+            return LoginProblemError(
+                HTTPStatus.FORBIDDEN,
+                error.message,
+                too_many=error.fields["reason"] == "too-many-logins",
+            )
         self.log.error("Accounts cannot be checked: %s", error.message)
         return LoginProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "Signing in is not possible at the moment. Try again in a little while.",
         )
+
+
+def _browser_of(handler: BaseHandler | None, data: Mapping[str, str]) -> Browser | None:
+    """Tell which browser somebody logs in with, and for how long its cookie is good."""
+    if handler is None:
+        return None
+    # Where the Hub has no name for it yet, it has this one from now on.
+    session = handler.get_session_cookie() or handler.set_session_cookie()
+    return Browser(
+        session=str(session),
+        days=float(handler.settings.get("cookie_max_age_days") or COOKIE_DAYS),
+        end_others=bool(data.get("end_others")),
+    )
 
 
 def _new_password(data: Mapping[str, str]) -> str | None:

@@ -69,6 +69,24 @@ class AccountState(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: str | None = None
 
 
+class Browser(msgspec.Struct, frozen=True, kw_only=True):
+    """Where somebody logs in: what JupyterHub calls the browser, and for how long.
+
+    With ``end_others`` all other logins end first.
+    """
+
+    session: str
+    days: float = 14.0
+    end_others: bool = False
+
+
+class EndedLogins(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose logins are over, and how many there were."""
+
+    name: str
+    ended: int
+
+
 class Accounts:
     """Check passwords against the service's own accounts, and look after them."""
 
@@ -82,14 +100,20 @@ class Accounts:
         *,
         new_password: str | None = None,
         address: str = "",
+        browser: Browser | None = None,
     ) -> VerifiedAccount:
         """Check *password*, and replace it by *new_password* if one is given.
 
         Raises ``UnauthenticatedError`` for a wrong name or password alike. It is sent
         only once: each attempt counts against the account's limit. *address* is where
-        the person comes from.
+        the person comes from; without a *browser* no login is counted.
         """
-        body = {"name": name, "password": password, "address": address}
+        body: dict[str, Any] = {
+            "name": name,
+            "password": password,
+            "address": address,
+            **(msgspec.structs.asdict(browser) if browser else {}),
+        }
         if new_password is not None:
             body["new_password"] = new_password
         return await self._transport.post(
@@ -154,6 +178,16 @@ class Accounts:
         """Forget the wrong passwords of an account."""
         path = f"accounts/{segment(name)}/unlock"
         return await self._transport.post(path, {}, AccountState)
+
+    async def logout(self, name: str, session: str) -> None:
+        """Tell that somebody has logged out of the browser *session*."""
+        body = {"name": name, "session": session}
+        await self._transport.post("accounts/logout", body, type(None))
+
+    async def end_logins(self, name: str) -> EndedLogins:
+        """End all of somebody's logins, of browsers and command lines."""
+        path = f"accounts/{segment(name)}/end-logins"
+        return await self._transport.post(path, {}, EndedLogins)
 
     async def change_password(self, old: str, new: str) -> None:
         """Change the caller's own password."""

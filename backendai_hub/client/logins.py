@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from backendai_hub.client.accounts import EndedLogins
 from backendai_hub.client.transport import Again, Transport
 
 
@@ -47,3 +48,7 @@ class Logins:
             LoginAnswer,
             again=Again.NEVER,
         )
+
+    async def end_all(self) -> EndedLogins:
+        """End all of one's own logins, this one too if it was made by logging in."""
+        return await self._transport.post("logins/end", {}, EndedLogins)

@@ -68,6 +68,10 @@ async def _unlock(asking: Asking, *, name: str) -> None:
     asking.output.show_one(await asking.client.accounts.unlock(name))
 
 
+async def _end_logins(asking: Asking, *, name: str) -> None:
+    asking.output.show_one(await asking.client.accounts.end_logins(name))
+
+
 async def _change_password(asking: Asking) -> None:
     if sys.stdin.isatty():
         old = click.prompt("Present password", hide_input=True, err=True)
@@ -122,6 +126,12 @@ account = LazyGroup(
         ),
         "unlock": lambda: make_command(
             "unlock", _unlock, [_NAME], help="Forget somebody's wrong passwords."
+        ),
+        "end-logins": lambda: make_command(
+            "end-logins",
+            _end_logins,
+            [_NAME],
+            help="End all of somebody's logins: browsers and command lines.",
         ),
     },
 )

@@ -188,8 +188,15 @@ async def _with_name(profile: Profile) -> Profile:
     )
 
 
-@click.command(params=[PROFILE_OPTION])
-def logout(*, profile: str | None) -> None:
+_ALL_OPTION = click.Option(
+    ["--all", "everywhere"],
+    is_flag=True,
+    help="End all of your logins first: browsers and other command lines, too.",
+)
+
+
+@click.command(params=[PROFILE_OPTION, _ALL_OPTION])
+def logout(*, profile: str | None, everywhere: bool) -> None:
     """Forget a login, and take away the key that logging in made."""
     setting = find_setting()
     with ending():
@@ -200,10 +207,22 @@ def logout(*, profile: str | None) -> None:
         if known is None:
             click.echo(f"there is no profile {show_plain(name)}", err=True)
             return
-        if known.made_here:
+        if everywhere:
+            _end_all(setting.find(name, None))
+        elif known.made_here:
             _take_away(setting.find(name, None), known)
         setting.store.remove(name)
     click.echo(f"logged out of {show_plain(known.url)} (profile {show_plain(name)})")
+
+
+def _end_all(access: Access) -> None:
+    """End every login; that of this command line too, if it has a key of its own."""
+
+    async def end() -> int:
+        async with access.open() as client:
+            return (await client.logins.end_all()).ended
+
+    click.echo(f"ended {asyncio.run(end())} logins", err=True)
 
 
 def _take_away(access: Access, profile: Profile) -> None:

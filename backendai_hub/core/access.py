@@ -134,6 +134,7 @@ class Action(StrEnum):
     VERIFY_AUDIT = "audit:verify"
     START_LOGIN = "login:start"
     CONFIRM_LOGIN = "login:confirm"
+    END_LOGINS = "login:end"
     READ_ROUTES = "routes:read"
     ENROLL_AGENT = "agent:enroll"
     SERVE_AGENT = "agent:serve"
@@ -252,6 +253,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.VERIFY_AUDIT: (_R.AUDIT, _SITE_READ),
     _A.START_LOGIN: (None, _ANYBODY),
     _A.CONFIRM_LOGIN: (_R.ACCOUNT, _rights(_OWN, _OWN, _OWN, _OWN)),
+    _A.END_LOGINS: (_R.ACCOUNT, _rights(_OWN, _OWN, _OWN, _OWN)),
     _A.READ_ROUTES: (None, _rights(router=_ALL)),
     _A.ENROLL_AGENT: (None, _rights(anonymous=_OWN, agent=_OWN)),
     _A.SERVE_AGENT: (None, _rights(agent=_OWN)),

@@ -36,6 +36,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
     locked_until: datetime | None
     changed_at: datetime
+    logins_ended_at: datetime | None = None
+
+    @property
+    def valid_from(self) -> datetime:
+        """From when on logins count: those from before it are over."""
+        return max(self.changed_at, self.logins_ended_at or self.changed_at)
 
 
 async def list_events(

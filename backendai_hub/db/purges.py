@@ -18,6 +18,7 @@ from backendai_hub.db.tables import (
     ImageRow,
     KeypairRow,
     LedgerRow,
+    LoginRow,
     MembershipRow,
     ResourceGroupAccessRow,
     SecretRow,
@@ -60,6 +61,7 @@ async def purge_keypair(tx: Transaction, keypair_id: str) -> None:
         .values(keypair_id=None, revision=SessionRow.revision + 1)
     )
     await purge_scope(tx, ScopeKind.KEYPAIR, keypair_id)
+    await tx.execute(delete(LoginRow).where(LoginRow.keypair_id == keypair_id))
     await tx.execute(delete(KeypairRow).where(KeypairRow.id == keypair_id))
 
 
@@ -69,6 +71,7 @@ async def purge_user(tx: Transaction, user_id: str, name: str) -> None:
     keys = await tx.execute(select(KeypairRow.id).where(KeypairRow.user_id == user_id))
     for (keypair_id,) in keys.all():
         await purge_keypair(tx, keypair_id)
+    await tx.execute(delete(LoginRow).where(LoginRow.user_id == user_id))
     await tx.execute(delete(MembershipRow).where(MembershipRow.user_id == user_id))
     await purge_scope(tx, ScopeKind.USER, user_id)
     await tx.execute(

@@ -24,6 +24,12 @@ from backendai_hub.operations.accounts import (
     VerifiedAccount,
     VerifyRequest,
 )
+from backendai_hub.operations.open_logins import (
+    EndedLogins,
+    LogoutRequest,
+    close_login,
+    end_logins_of,
+)
 
 
 class VerifyHandler(APIHandler):
@@ -140,3 +146,25 @@ class UnlockHandler(APIHandler):
     async def post(self, name: str) -> AccountState:
         """Forget the wrong passwords of an account."""
         return await changes.unlock(self.platform, self.principal, name)
+
+
+class LogoutHandler(APIHandler):
+    """The end of a browser's login."""
+
+    path = "api/accounts/logout"
+
+    @operation(Action.CHECK_ACCOUNT, status=204)
+    async def post(self, body: LogoutRequest) -> None:
+        """Tell that somebody has logged out of a browser, which frees its place."""
+        await close_login(self.platform, body)
+
+
+class EndLoginsHandler(APIHandler):
+    """The end of all logins of somebody."""
+
+    path = "api/accounts/{name}/end-logins"
+
+    @operation(Action.RESET_PASSWORD)
+    async def post(self, name: str) -> EndedLogins:
+        """End all of somebody's logins, of browsers and command lines."""
+        return await end_logins_of(self.platform, self.principal, name)

@@ -28,6 +28,7 @@ from backendai_hub.operations.logins import (
     WaitingLogin,
     confirm_login,
 )
+from backendai_hub.operations.open_logins import EndedLogins, end_own_logins
 
 STARTS_PER_ADDRESS: Final = 30
 """How many logins may be started from one address in a window."""
@@ -72,6 +73,17 @@ class LoginTokenHandler(APIHandler):
     async def post(self, body: LoginTokenRequest) -> LoginAnswer:
         """Ask whether a login has been confirmed; the keypair is told once."""
         return self.service.logins.collect(body.device_code)
+
+
+class OwnLoginsHandler(APIHandler):
+    """The end of all of one's own logins."""
+
+    path = "api/logins/end"
+
+    @operation(Action.END_LOGINS)
+    async def post(self) -> EndedLogins:
+        """End all of one's own logins, of browsers and command lines."""
+        return await end_own_logins(self.platform, self.principal)
 
 
 class ActivateHandler(PageHandler):

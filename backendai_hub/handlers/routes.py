@@ -10,6 +10,8 @@ from backendai_hub.handlers.accounts import (
     AccountsHandler,
     AccountTableHandler,
     CheckHandler,
+    EndLoginsHandler,
+    LogoutHandler,
     PasswordHandler,
     RequireChangeHandler,
     ResetHandler,
@@ -41,6 +43,7 @@ from backendai_hub.handlers.logins import (
     ActivateHandler,
     LoginsHandler,
     LoginTokenHandler,
+    OwnLoginsHandler,
 )
 from backendai_hub.handlers.nouns import NOUN_HANDLERS
 from backendai_hub.handlers.sessions import (
@@ -109,8 +112,11 @@ API: tuple[type[APIHandler], ...] = (
     ResetHandler,
     RequireChangeHandler,
     UnlockHandler,
+    LogoutHandler,
+    EndLoginsHandler,
     LoginsHandler,
     LoginTokenHandler,
+    OwnLoginsHandler,
     RoutesHandler,
     SpecHandler,
 )

@@ -26,6 +26,12 @@ from backendai_hub.db.history import Account
 from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.audit_notes import note_login
 from backendai_hub.operations.directory import follow_groups
+from backendai_hub.operations.open_logins import (
+    BROWSER,
+    NewLogin,
+    end_logins,
+    open_login,
+)
 from backendai_hub.operations.passwords import hash_password, matches
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import check_may_enter, ensure_user
@@ -49,6 +55,12 @@ class VerifyRequest(
     password: str
     new_password: str | None = None
     address: str = ""
+    session: str = ""
+    """What JupyterHub calls the browser; without it, no login is counted."""
+    days: float = 14.0
+    """How long the browser stays logged in."""
+    end_others: bool = False
+    """Whether all other logins end first."""
 
 
 class VerifiedAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +70,7 @@ class VerifiedAccount(msgspec.Struct, frozen=True, kw_only=True):
     admin: bool
     must_change: bool
     changed_at: str | None = None
-    """When the password was last set: logins from before it are over."""
+    """When the password was last set, or all logins ended: those before are over."""
 
 
 class CheckRequest(
@@ -113,18 +125,52 @@ async def verify_account(platform: Platform, request: VerifyRequest) -> Verified
     except ForbiddenError as error:
         await record_login(platform, name, address=request.address, refusal=error)
         raise
-    changed_at: datetime = account.changed_at
+    valid_from: datetime = account.valid_from
     if request.new_password is not None:
-        changed_at = await _change(
+        valid_from = await _change(
             platform, account, request.password, request.new_password, actor
         )
+    must_change = request.new_password is None and _must_change(platform, account)
+    if not must_change:
+        try:
+            valid_from = max(valid_from, await _take_place(platform, actor, request))
+        except ForbiddenError as error:
+            await record_login(platform, name, address=request.address, refusal=error)
+            raise
     await record_login(platform, name, address=request.address, actor=actor)
     return VerifiedAccount(
         name=name,
         admin=actor.role is Role.SUPERADMIN,
-        must_change=request.new_password is None and _must_change(platform, account),
-        changed_at=format_time(changed_at),
+        must_change=must_change,
+        changed_at=format_time(valid_from),
     )
+
+
+async def _take_place(
+    platform: Platform, actor: Actor, request: VerifyRequest
+) -> datetime:
+    """Count a browser's login; return from when on logins count.
+
+    Whoever has shown the password may end the others for it.
+    """
+    name = fold(request.name)
+    async with platform.database.transaction() as tx:
+        if request.end_others:
+            await tx.alone()
+            await end_logins(tx, actor.id, name)
+        if request.session:
+            new = NewLogin(
+                kind=BROWSER,
+                place=request.address,
+                session=request.session,
+                days=request.days,
+            )
+            await open_login(platform, tx, actor, new)
+        account = await history.get_account(tx.connection, name)
+    if request.end_others:
+        platform.actors.clear()
+    assert account is not None, name
+    return account.valid_from
 
 
 async def _authenticate(
@@ -297,5 +343,5 @@ async def check_account(platform: Platform, request: CheckRequest) -> CheckedAcc
         name=request.name,
         may_enter=True,
         must_change=account is not None and _must_change(platform, account),
-        changed_at=None if account is None else format_time(account.changed_at),
+        changed_at=None if account is None else format_time(account.valid_from),
     )

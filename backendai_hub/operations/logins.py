@@ -27,8 +27,11 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.names import read_line
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Keypair
+from backendai_hub.db import logins as rows
 from backendai_hub.operations.nouns import create_noun, purge_noun
+from backendai_hub.operations.open_logins import COMMAND_LINE, NewLogin, open_login
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.users import ensure_user
 
 EXPIRES_SECONDS: Final = 600
 INTERVAL_SECONDS: Final = 2
@@ -224,8 +227,16 @@ async def confirm_login(
     """Make a keypair of the caller's own for the command line that shows the code."""
     waiting = desk.claim(user_code)
     where = waiting.machine or waiting.address
+    actor = await ensure_user(platform, principal.name)
     # Everybody may make keys for themselves here, also who may change nothing else.
     own = msgspec.structs.replace(principal, caller=Caller.USER)
+    place = NewLogin(kind=COMMAND_LINE, place=where, days=EXPIRES_SECONDS / 86400)
+    try:
+        async with platform.database.transaction() as tx:
+            opened = await open_login(platform, tx, actor, place)
+    except BaseException:
+        desk.release(waiting.user_code)
+        raise
     body = _KEYPAIR.create_type(
         user=principal.id,
         description=f"command line on {where}",
@@ -235,7 +246,12 @@ async def confirm_login(
         made = await create_noun(platform, own, _KEYPAIR, body)
     except BaseException:
         desk.release(waiting.user_code)
+        async with platform.database.transaction() as tx:
+            await rows.delete_login(tx, opened)
         raise
+    async with platform.database.transaction() as tx:
+        # From now on it is logged in for as long as there is its key.
+        await rows.change_login(tx, opened, keypair_id=made.id, expires_at=None)
     if not desk.grant(waiting.user_code, made):
         # Nobody will ever fetch its secret: no key is left that nobody knows of.
         await purge_noun(platform, own, _KEYPAIR, made.id)

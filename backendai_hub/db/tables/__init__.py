@@ -6,6 +6,7 @@ from backendai_hub.db.tables.history import (
     AuditHeadRow,
     AuditRow,
     EventRow,
+    LoginRow,
 )
 from backendai_hub.db.tables.images import (
     ImageAliasRow,
@@ -61,6 +62,7 @@ __all__ = [
     "KeypairPolicyRow",
     "KeypairRow",
     "LedgerRow",
+    "LoginRow",
     "MembershipRow",
     "PresetRow",
     "ProjectPolicyRow",

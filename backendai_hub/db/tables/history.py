@@ -1,10 +1,18 @@
-"""Append-only facts, and the accounts of the shipped authenticator."""
+"""Append-only facts, the shipped authenticator's accounts, and who is logged in."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Float, Index, String, Text
+from sqlalchemy import (
+    CheckConstraint,
+    Float,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backendai_hub.db.tables.base import (
@@ -13,8 +21,10 @@ from backendai_hub.db.tables.base import (
     BigKey,
     Document,
     Id,
+    Key,
     Moment,
     Name,
+    Short,
 )
 
 
@@ -100,3 +110,24 @@ class AccountRow(Base):
     failures: Mapped[int] = mapped_column(default=0)
     locked_until: Mapped[Moment | None]
     changed_at: Mapped[Moment]
+    logins_ended_at: Mapped[Moment | None]
+    """When all of its logins were ended at once: those from before are over."""
+
+
+class LoginRow(Base):
+    """A place somebody is logged in from: a browser, or a command line's keypair."""
+
+    __tablename__ = "logins"
+    __table_args__ = (
+        UniqueConstraint("user_id", "session_hash"),
+        Index("ix_logins_keypair", "keypair_id"),
+    )
+
+    id: Mapped[Key]
+    user_id: Mapped[Id] = mapped_column(ForeignKey("users.id"))
+    kind: Mapped[Short]
+    place: Mapped[str] = mapped_column(String(128), default="")
+    session_hash: Mapped[str | None] = mapped_column(String(64))
+    keypair_id: Mapped[Id | None] = mapped_column(ForeignKey("keypairs.id"))
+    created_at: Mapped[Moment]
+    expires_at: Mapped[Moment | None]

@@ -392,6 +392,31 @@ def create_tables() -> None:
     )
     op.create_index("ix_memberships_user", "memberships", ["user_id"], unique=False)
 
+    op.create_table(
+        "logins",
+        sa.Column("id", sa.String(length=36), nullable=False),
+        sa.Column("user_id", sa.String(length=36), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("place", sa.String(length=128), nullable=False),
+        sa.Column("session_hash", sa.String(length=64), nullable=True),
+        sa.Column("keypair_id", sa.String(length=36), nullable=True),
+        sa.Column("created_at", MOMENT, nullable=False),
+        sa.Column("expires_at", MOMENT, nullable=True),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_logins_user_id_users")
+        ),
+        sa.ForeignKeyConstraint(
+            ["keypair_id"],
+            ["keypairs.id"],
+            name=op.f("fk_logins_keypair_id_keypairs"),
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_logins")),
+        sa.UniqueConstraint(
+            "user_id", "session_hash", name=op.f("uq_logins_user_id_session_hash")
+        ),
+    )
+    op.create_index("ix_logins_keypair", "logins", ["keypair_id"], unique=False)
+
 
 def create_images() -> None:
     op.create_table(
@@ -571,6 +596,8 @@ def widen_tenants() -> None:
         with op.batch_alter_table(table) as batch:
             for name, kind in (*columns, *NULLABLE.get(table, ())):
                 batch.add_column(sa.Column(name, kind, nullable=True))
+    with op.batch_alter_table("accounts") as batch:
+        batch.add_column(sa.Column("logins_ended_at", MOMENT, nullable=True))
     with op.batch_alter_table("agents") as batch:
         batch.add_column(
             sa.Column("resource_group_id", sa.String(length=36), nullable=True)
@@ -1009,7 +1036,10 @@ def downgrade() -> None:
         )
         batch.drop_column("resource_group_id")
     narrow_tenants()
+    with op.batch_alter_table("accounts") as batch:
+        batch.drop_column("logins_ended_at")
     for name in (
+        "logins",
         "memberships",
         "keypairs",
         "resource_presets",

@@ -89,6 +89,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/accounts/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell that somebody has logged out of a browser, which frees its place. */
+        post: operations["post_api_accounts_logout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/accounts/password": {
         parameters: {
             query?: never;
@@ -117,6 +134,23 @@ export interface paths {
         put?: never;
         /** Check a password, and set a new one if the request has one. */
         post: operations["post_api_accounts_verify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/accounts/{name}/end-logins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End all of somebody's logins, of browsers and command lines. */
+        post: operations["post_api_accounts_name_end_logins"];
         delete?: never;
         options?: never;
         head?: never;
@@ -639,6 +673,23 @@ export interface paths {
         put?: never;
         /** Start to log in a command line; a person confirms its code in a browser. */
         post: operations["post_api_logins"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/logins/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End all of one's own logins, of browsers and command lines. */
+        post: operations["post_api_logins_end"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1815,6 +1866,14 @@ export interface components {
             files: components["schemas"]["Dotfile"][];
         };
         /**
+         * EndedLogins
+         * @description Whose logins are over, and how many there were.
+         */
+        EndedLogins: {
+            ended: number;
+            name: string;
+        };
+        /**
          * EventMessage
          * @description One fact about a session, as the event stream sends it.
          */
@@ -2464,6 +2523,14 @@ export interface components {
          */
         LoginTokenRequest: {
             device_code: string;
+        };
+        /**
+         * LogoutRequest
+         * @description Somebody has logged out of a browser.
+         */
+        LogoutRequest: {
+            name: string;
+            session: string;
         };
         /**
          * Me
@@ -3948,10 +4015,16 @@ export interface components {
         VerifyRequest: {
             /** @default  */
             address: string;
+            /** @default 14 */
+            days: number;
+            /** @default false */
+            end_others: boolean;
             name: string;
             /** @default null */
             new_password: string | null;
             password: string;
+            /** @default  */
+            session: string;
         };
         /**
          * Version
@@ -4130,6 +4203,37 @@ export interface operations {
             };
         };
     };
+    post_api_accounts_logout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogoutRequest"];
+            };
+        };
+        responses: {
+            /** @description Tell that somebody has logged out of a browser, which frees its place. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_api_accounts_password: {
         parameters: {
             query?: never;
@@ -4181,6 +4285,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VerifiedAccount"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_accounts_name_end_logins: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description End all of somebody's logins, of browsers and command lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedLogins"];
                 };
             };
             /** @description A refusal */
@@ -5569,6 +5704,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StartedLogin"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_logins_end: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description End all of one's own logins, of browsers and command lines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedLogins"];
                 };
             };
             /** @description A refusal */
