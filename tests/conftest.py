@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import shutil
 import tempfile
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
 
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.operations.platform import Platform
 from backendai_spawner.clients import close_shared_clients
+from tests.databases import StandingDatabase, new_database
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
 from tests.harness import Stack, running_stack
 
@@ -34,32 +32,49 @@ def memory_dir(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite database with the present schema, to be copied."""
+    path = tmp_path_factory.mktemp("migrated") / "test.sqlite"
+    upgrade(f"sqlite+aiosqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def standing_database() -> Iterator[StandingDatabase]:
+    """A PostgreSQL database with the present schema that tests use in turn."""
+    with new_database() as url:
+        upgrade(url)
+        yield StandingDatabase(url)
+
+
 @pytest.fixture(
     params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 )
 def db_url(request: pytest.FixtureRequest, memory_dir: Path) -> Iterator[str]:
-    """A database of this test's own, once on each engine."""
+    """A database of this test's own, once on each engine.
+
+    It has no tables yet, except for tests of ``database``: making those costs more
+    than most of these tests do, so a copy is taken or the last test's rows go.
+    """
+    ready = "database" in request.fixturenames
     if request.param == "sqlite":
-        yield f"sqlite+aiosqlite:///{memory_dir / 'test.sqlite'}"
-        return
-    server = make_url(os.environ["BACKENDAI_TEST_POSTGRES_URL"])
-    server = server.set(drivername="postgresql+psycopg")
-    name = f"test_{uuid.uuid4().hex}"
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    try:
-        with engine.connect() as connection:
-            connection.execute(text(f'CREATE DATABASE "{name}"'))
-        yield server.set(database=name).render_as_string(hide_password=False)
-        with engine.connect() as connection:
-            connection.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
-    finally:
-        engine.dispose()
+        path = memory_dir / "test.sqlite"
+        if ready:
+            shutil.copy(request.getfixturevalue("migrated_file"), path)
+        yield f"sqlite+aiosqlite:///{path}"
+    elif ready:
+        standing = request.getfixturevalue("standing_database")
+        standing.empty()
+        yield standing.url
+    else:
+        with new_database() as url:
+            yield url
 
 
 @pytest.fixture
 async def database(db_url: str) -> AsyncIterator[Database]:
     """A database with the present schema and a clock that stands still."""
-    await asyncio.to_thread(upgrade, db_url)
     opened = Database(db_url, clock=Clock(), audit_key=AUDIT_KEY)
     yield opened
     await opened.close()
