@@ -7,132 +7,88 @@ no room are not tried again in the same pass, since a pass only takes room away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from heapq import heapify, heappop, heapreplace
 
-import numpy as np
-
-from backendai_hub.core.quotas import QuotaScope, ScopeKind, find_shortfalls
-from backendai_hub.core.slots import ResourceSlots
-from backendai_hub.scheduling.cluster import Cluster, Mask
-from backendai_hub.scheduling.reasons import explain_no_room
+from backendai_hub.scheduling.limits import Charge, Limits
+from backendai_hub.scheduling.lines import Line, split_queue
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
     Placement,
     Plan,
-    Share,
     Snapshot,
 )
 
-ScopeUse = dict[tuple[ScopeKind, str], dict[str, int]]
+Limit = int | Callable[[int], bool] | None
+"""How far to go: so many sessions, or until it says stop to the number decided."""
 
 
-def plan(snapshot: Snapshot) -> Plan:
+def plan(snapshot: Snapshot, limit: Limit = None) -> Plan:
     """Decide one pass. Deterministic; the snapshot is not changed."""
-    cluster = Cluster(snapshot.nodes)
-    used: ScopeUse = {key: dict(s.used) for key, s in snapshot.scopes.items()}
-    placements: list[Placement] = []
-    waiting: dict[str, str] = {}
-    no_room: dict[object, str] = {}
-    for session in snapshot.queue:
-        refusal = session.hold or _find_shortfalls(session, snapshot.scopes, used)
-        if refusal:
-            waiting[session.id] = refusal
-            continue
-        shape = _shape(session, cluster)
-        if shape in no_room:
-            waiting[session.id] = no_room[shape]
-            continue
-        placement = _place(cluster, session)
-        if placement is None:
-            reason = explain_no_room(cluster, session)
-            no_room[shape] = waiting[session.id] = reason
-            continue
-        placements.append(placement)
-        for scope in session.scopes:
-            bag = used.setdefault(scope, {})
-            for slot, amount in _charge(session).items():
-                bag[slot] = bag.get(slot, 0) + amount
-    return Plan(placements=tuple(placements), waiting=waiting)
+    return Pass(snapshot).run(limit)
 
 
-def _shape(session: PendingSession, cluster: Cluster) -> object:
-    """Return what sessions have in common that find room, or none, together."""
-    references = frozenset(session.references.items())
-    owner = "" if cluster.keeps_apart else session.owner_id
-    return (
-        session.request,
-        references,
-        session.architecture,
-        owner,
-        session.group,
-    )
+class Pass:
+    """A pass that can be left and gone on with: each ``run`` tells what is new."""
 
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._limits = Limits(snapshot.scopes)
+        self._charges: dict[int, Charge] = {}
+        self._lines = split_queue(snapshot)
+        heads = [(line.advance(), place) for place, line in enumerate(self._lines)]
+        self._heads = [(head, place) for head, place in heads if head is not None]
+        heapify(self._heads)
+        """The next of each line: those of the highest priority first, then in turn."""
 
-def _charge(session: PendingSession) -> ResourceSlots:
-    return session.request if session.charge is None else session.charge
-
-
-def _find_shortfalls(
-    session: PendingSession,
-    scopes: Mapping[tuple[ScopeKind, str], QuotaScope],
-    used: ScopeUse,
-) -> str:
-    now = [
-        QuotaScope(
-            kind=scope.kind,
-            id=scope.id,
-            name=scope.name,
-            limits=scope.limits,
-            used=used[key],
-            unspecified=scope.unspecified,
+    def run(self, limit: Limit = None) -> Plan:
+        """Decide about sessions until there are no more, or *limit* says stop."""
+        placements: list[Placement] = []
+        waiting: dict[str, str] = {}
+        stop = limit if callable(limit) else None
+        most = limit if isinstance(limit, int) else None
+        heads, lines, queue = self._heads, self._lines, self._snapshot.queue
+        decided = 0
+        while heads:
+            if decided == most or (stop is not None and stop(decided)):
+                break
+            (_, index), place = heads[0]
+            line, session = lines[place], queue[index]
+            found = self._decide(line, session)
+            decided += 1
+            if isinstance(found, str):
+                waiting[session.id] = found
+            else:
+                placements.append(found)
+                line.placed()
+            head = line.advance()
+            if head is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (head, place))
+        return Plan(
+            placements=tuple(placements),
+            waiting=waiting,
+            decided=decided,
+            complete=not heads,
         )
-        for key in session.scopes
-        if (scope := scopes.get(key)) is not None
-    ]
-    return "; ".join(map(str, find_shortfalls(_charge(session), now)))
 
+    def _decide(self, line: Line, session: PendingSession) -> Placement | str:
+        """Place *session*, or say why it waits."""
+        if session.hold:
+            return session.hold
+        charge = self._charge(session)
+        if not self._limits.allow(session.scopes, charge):
+            return self._limits.explain(session.scopes, charge)
+        found = line.place(session)
+        if not isinstance(found, str):
+            self._limits.take(session.scopes, charge)
+        return found
 
-def _place(cluster: Cluster, session: PendingSession) -> Placement | None:
-    if not cluster.nodes:
-        return None
-    mask = cluster.eligible(session)
-    for slot, amount in session.request.items():
-        mask = mask & cluster.fits(slot, amount)
-    while mask.any():
-        row = _choose_node(cluster, session.request, mask)
-        shares = _choose_devices(cluster, row, session.request)
-        if shares is not None:
-            cluster.take(row, shares)
-            node = cluster.nodes[row]
-            cluster.claim(row, session.owner_id)
-            return Placement(
-                session=session.id,
-                node=node.id,
-                image=session.references[node.runtime],
-                shares=tuple(shares),
-            )
-        mask[row] = False
-    return None
-
-
-def _choose_node(cluster: Cluster, request: ResourceSlots, mask: Mask) -> int:
-    """Choose the emptiest node, keeping plain jobs off nodes with accelerators."""
-    rows = np.flatnonzero(mask)
-    columns = [cluster.column[slot] for slot in request]
-    total = np.maximum(cluster.total[rows][:, columns], 1)
-    share = (cluster.free[rows][:, columns] / total).min(axis=1)
-    if set(request) <= {"cpu", "mem"}:
-        share = share - 2.0 * cluster.accelerated[rows]
-    return int(rows[int(np.argmax(share))])
-
-
-def _choose_devices(
-    cluster: Cluster, row: int, request: ResourceSlots
-) -> list[Share] | None:
-    shares: list[Share] = []
-    for slot, amount in request.items():
-        chosen = cluster.choose_devices(row, slot, amount)
-        if chosen is None:
-            return None
-        shares.extend(chosen)
-    return shares
+    def _charge(self, session: PendingSession) -> Charge:
+        amounts = session.request if session.charge is None else session.charge
+        # The snapshot keeps these objects, so their identities stay their own.
+        charge = self._charges.get(id(amounts))
+        if charge is None:
+            charge = self._charges[id(amounts)] = tuple(amounts.items())
+        return charge

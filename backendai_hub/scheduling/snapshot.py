@@ -2,6 +2,7 @@
 
 Amounts are integers in smallest units throughout and times are whole seconds. A
 snapshot is plain data, so the same plan can be computed again from a recorded one.
+Nothing here can contain itself, so the garbage collector need not look at it (``gc``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from backendai_hub.core.slots import ResourceSlots
 ScopeKey = tuple[ScopeKind, str]
 
 
-class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One device: what it has in all and what is free of it."""
 
     id: str
@@ -40,7 +41,7 @@ class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
     """Which slices are in use, as bits."""
 
 
-class NodeState(msgspec.Struct, frozen=True, kw_only=True):
+class NodeState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One node. ``closed`` says why nothing new may start there, if so."""
 
     id: str
@@ -60,14 +61,14 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     max_containers: int | None = None
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One container of a session that has several."""
 
     name: str
     request: ResourceSlots
 
 
-class PendingSession(msgspec.Struct, frozen=True, kw_only=True):
+class PendingSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One session in the queue, with the limits that apply to it."""
 
     id: str
@@ -105,7 +106,7 @@ class PendingSession(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a cluster shares one node, keeps apart, or uses as few as it can."""
 
 
-class RunningSession(msgspec.Struct, frozen=True, kw_only=True):
+class RunningSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What holds devices now, for how long, and whether it may be displaced."""
 
     id: str
@@ -121,7 +122,7 @@ class RunningSession(msgspec.Struct, frozen=True, kw_only=True):
     preemptible: bool = False
 
 
-class ReservedWindow(msgspec.Struct, frozen=True, kw_only=True):
+class ReservedWindow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Devices kept for some people, or nobody, between two moments."""
 
     name: str
@@ -134,7 +135,7 @@ class ReservedWindow(msgspec.Struct, frozen=True, kw_only=True):
     """Who may use them meanwhile: a class. Nobody: maintenance."""
 
 
-class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one resource group's queue is worked off."""
 
     sequencer: str = "fifo"
@@ -156,7 +157,7 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The label that tells which nodes are close to each other."""
 
 
-class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+class Reservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a pass keeps for the first who has waited too long."""
 
     session: str
@@ -167,7 +168,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """When it can start at the latest; None while nobody knows who leaves when."""
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Everything one pass of the scheduler decides from."""
 
     nodes: tuple[NodeState, ...]
@@ -182,7 +183,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     now: int = 0
 
 
-class Share(msgspec.Struct, frozen=True):
+class Share(msgspec.Struct, frozen=True, gc=False):
     """An amount of one slot of one device, and which slices of it, if it has any."""
 
     device: str
@@ -191,7 +192,7 @@ class Share(msgspec.Struct, frozen=True):
     slices: int = 0
 
 
-class ContainerPlacement(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerPlacement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One container of a cluster gets these shares on this node."""
 
     member: str
@@ -200,7 +201,7 @@ class ContainerPlacement(msgspec.Struct, frozen=True, kw_only=True):
     shares: tuple[Share, ...]
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True):
+class Placement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One session gets these shares on this node."""
 
     session: str
@@ -212,14 +213,14 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """For a cluster, every container, the first one too."""
 
 
-class Victim(msgspec.Struct, frozen=True, kw_only=True):
+class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A running session that would have to go, and why this one."""
 
     session: str
     reason: str
 
 
-class PreemptionPlan(msgspec.Struct, frozen=True, kw_only=True):
+class PreemptionPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who would have to go for a session to start, and where it would start then."""
 
     session: str
@@ -229,7 +230,7 @@ class PreemptionPlan(msgspec.Struct, frozen=True, kw_only=True):
     victims: tuple[Victim, ...]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a pass decided: who starts where, and why the others wait."""
 
     placements: tuple[Placement, ...]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.scheduling import plan as planning
+from backendai_hub.scheduling import reasons
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.snapshot import Snapshot
 from tests.unit.scheduling_snapshots import (
@@ -120,10 +120,10 @@ def test_sessions_spread_to_the_emptiest_node():
     assert placed(decide(nodes, [pending(cpu=1)])) == {"s": "b"}
 
 
-def test_emptiest_is_judged_by_the_scarcest_of_what_is_asked():
+def test_emptiest_is_judged_by_cores_before_memory():
     nodes = [
-        node("a", host(4, mem=8 * GIB, used_mem=7 * GIB)),
-        node("b", host(4, used=2, mem=8 * GIB, used_mem=4 * GIB)),
+        node("a", host(4, used=2, mem=8 * GIB, used_mem=4 * GIB)),
+        node("b", host(4, mem=8 * GIB, used_mem=7 * GIB)),
     ]
     assert placed(decide(nodes, [pending(cpu=1, mem=GIB)])) == {"s": "b"}
 
@@ -309,8 +309,8 @@ def test_requests_of_one_shape_are_explained_once(monkeypatch: pytest.MonkeyPatc
         explained.append(session.id)
         return original(cluster, session)
 
-    original = planning.explain_no_room
-    monkeypatch.setattr(planning, "explain_no_room", count)
+    original = reasons.explain_no_room
+    monkeypatch.setattr(reasons, "explain_no_room", count)
     queue = [pending(f"s{i}", user=f"user{i % 7}", cpu=8) for i in range(50)]
     queue.append(pending("other", cpu=9))
     decided = decide([node("a", host(4))], queue)

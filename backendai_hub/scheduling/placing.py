@@ -1,0 +1,149 @@
+"""Finding a node and its devices for a request: the part that must be quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from backendai_hub.core.slots import MILLI
+from backendai_hub.scheduling.cluster import Cluster, Mask
+from backendai_hub.scheduling.scoring import FloatVector, IntVector, Scorer
+from backendai_hub.scheduling.shapes import Shape
+from backendai_hub.scheduling.snapshot import Share
+
+_HUGE = 1e300
+
+
+class Placer:
+    """Chooses nodes of one cluster by one policy's scores.
+
+    Each shape keeps its scores; only nodes that have changed since it was last asked
+    for are scored again, unless those are so many that all are.
+    """
+
+    def __init__(
+        self, cluster: Cluster, scorer: Scorer, *, allow_split: bool = False
+    ) -> None:
+        self.cluster = cluster
+        self._scorer = scorer
+        self._split = allow_split
+        self._anywhere = bool(getattr(scorer, "anywhere", False))
+        self._pick: Callable[[FloatVector], int] | None = getattr(scorer, "pick", None)
+        count = len(cluster.nodes)
+        self._all: IntVector = np.arange(count)
+        self._bad: Mask = np.empty(count, bool)
+        self._more: Mask = np.empty(count, bool)
+
+    def find(self, shape: Shape, owner_id: str, among: Mask | None = None) -> int:
+        """Return the best node with room, or -1; *among* leaves others out."""
+        if shape.never or not len(self._all):
+            return -1
+        scores = self._renew(shape)
+        if among is not None:
+            scores = np.where(among, scores, np.inf)
+        if not self.cluster.keeps_apart:
+            scores = np.where(self.cluster.serving(owner_id), scores, np.inf)
+        if shape.later is not None:
+            row = self._best(np.where(shape.later, np.inf, scores))
+            if row >= 0:
+                return row
+        return self._best(scores)
+
+    def _best(self, scores: FloatVector) -> int:
+        row = int(scores.argmin())
+        if scores[row] == np.inf:
+            return -1
+        return row if self._pick is None else self._pick(scores)
+
+    def room(self, shape: Shape) -> Mask:
+        """Tell which nodes have room for *shape*, whomever they serve."""
+        if shape.never:
+            return np.zeros(len(self._all), bool)
+        mask: Mask = self._renew(shape) < np.inf
+        return mask
+
+    def rule_out(self, shape: Shape, row: int) -> None:
+        """Note that a node has no room after all, until it changes."""
+        shape.scores[row] = np.inf
+
+    def _renew(self, shape: Shape) -> FloatVector:
+        log = self.cluster.log
+        seen, now = shape.seen, len(log)
+        if seen == now:
+            return shape.scores
+        shape.seen = now
+        if seen < 0 or (now - seen) * 2 > len(self._all):
+            self._score_all(shape)
+        else:
+            self._score_some(shape, log[seen:])
+        return shape.scores
+
+    def _score_all(self, shape: Shape) -> None:
+        bad, more = self._bad, self._more
+        bad[:] = False
+        if shape.barred is not None:
+            bad |= shape.barred
+        for column, least in shape.tests:
+            np.less(column, least, out=more)
+            np.logical_or(bad, more, out=bad)
+        for one, several, least in shape.either:
+            np.less(one, least, out=more)
+            more &= several < least
+            np.logical_or(bad, more, out=bad)
+        if self._anywhere:
+            scores = self._scorer.score(shape.demand, self._all)
+            np.copyto(shape.scores, scores)
+            shape.scores[bad] = np.inf
+        else:
+            shape.scores.fill(np.inf)
+            self._ask(shape, np.flatnonzero(~bad))
+
+    def _score_some(self, shape: Shape, changed: Sequence[int]) -> None:
+        rows = np.array(list(dict.fromkeys(changed)), np.int64)
+        bad = np.zeros(len(rows), bool) if shape.barred is None else shape.barred[rows]
+        for column, least in shape.tests:
+            bad |= column[rows] < least
+        for one, several, least in shape.either:
+            bad |= (one[rows] < least) & (several[rows] < least)
+        if self._anywhere:
+            scores = self._scorer.score(shape.demand, rows)
+            scores[bad] = np.inf
+            shape.scores[rows] = scores
+        else:
+            shape.scores[rows] = np.inf
+            self._ask(shape, rows[~bad])
+
+    def _ask(self, shape: Shape, rows: IntVector) -> None:
+        """Ask a scorer that is only asked about nodes with room."""
+        if len(rows):
+            scores = self._scorer.score(shape.demand, rows)
+            # A score that is no number must not win, nor make a node vanish.
+            shape.scores[rows] = np.nan_to_num(scores, nan=_HUGE, posinf=_HUGE)
+
+    # --- devices -----------------------------------------------------------------
+
+    def take(self, shape: Shape, row: int) -> list[Share] | None:
+        """Choose devices of a node and take them; None if it has no room after all."""
+        cluster = self.cluster
+        shares: list[Share] = []
+        prefer = partial(self._scorer.choose_device, shape.demand, row)
+        for slot, amount in shape.items:
+            chosen = cluster.choose_devices(
+                row,
+                slot,
+                amount,
+                split=self._split,
+                prefer=prefer if amount < MILLI else None,
+            )
+            if chosen is None:
+                if shape.entangled and shares:
+                    cluster.give(row, shares)
+                return None
+            if shape.entangled:
+                cluster.take(row, chosen)
+            shares += chosen
+        if not shape.entangled:
+            cluster.take(row, shares)
+        return shares
