@@ -126,6 +126,23 @@ async def bump_generation(tx: Transaction, agent_id: str) -> int:
     return int(changed.scalar_one())
 
 
+async def lock_agents(tx: Transaction, ids: Collection[str]) -> dict[str, AgentRecord]:
+    """Read several nodes and keep others from changing them, in the order of ids."""
+    query = select(_AGENTS).where(AgentRow.id.in_(ids)).order_by(AgentRow.id)
+    rows = await tx.connection.execute(query.with_for_update())
+    return {row.id: _record(row._mapping) for row in rows}
+
+
+async def bump_generations(tx: Transaction, ids: Collection[str]) -> None:
+    """Give the assignments of locked nodes a new version, and wake who waits for it."""
+    await tx.execute(
+        update(AgentRow)
+        .where(AgentRow.id.in_(ids))
+        .values(generation=AgentRow.generation + 1)
+    )
+    tx.wake(*(f"assignments:{agent_id}" for agent_id in ids))
+
+
 async def list_devices(
     connection: AsyncConnection, agent_id: str | None = None
 ) -> list[DeviceRecord]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import insert
@@ -12,7 +12,7 @@ from backendai_hub.db.tables import AllocationRow
 
 
 async def insert_allocations(
-    tx: Transaction, rows: Sequence[dict[str, Any]], owner_id: str
+    tx: Transaction, rows: Sequence[dict[str, Any]], owners: Collection[str]
 ) -> None:
-    """Store live allocations of one user; the ledger entries are taken beside it."""
-    await tx.execute(insert(AllocationRow), list(rows), owner=owner_id)
+    """Store live allocations of these users; the ledger is taken from beside it."""
+    await tx.execute(insert(AllocationRow), list(rows), owner=owners)

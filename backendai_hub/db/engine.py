@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select as polling
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -66,9 +66,9 @@ class Transaction:
         statement: Executable,
         rows: list[dict[str, Any]] | None = None,
         *,
-        owner: str | None = None,
+        owner: str | Collection[str] | None = None,
     ) -> CursorResult[Any]:
-        """Run one statement; where it changes sessions of one *owner* only, whose."""
+        """Run one statement; where it changes some people's sessions only, whose."""
         self.changes.note(statement, owner)
         if rows is None:
             return await self.connection.execute(statement)

@@ -1,24 +1,33 @@
 """The ledger: what each scope and device uses, changed only by guarded updates.
 
-Taking is ``UPDATE … SET used = used + n WHERE used + n <= limit`` in one fixed order
-(domain, project, user, keypair, device), so that concurrent takers queue up on rows
-and never pass a limit together. Tenants' limits are read from their policies and not
-copied here; only a device's own capacity is kept beside its use. Giving back happens
-once per allocation, because only the update that sets ``freed_at`` returns the row.
+Rows are locked in one fixed order (domain, project, user, keypair, device), so that
+concurrent takers queue up on them, and taken from by ``UPDATE … SET used = used + n
+WHERE used + n <= limit``, so that they never pass a limit together. Tenants' limits
+are read from their policies and not copied here; only a device's own capacity is kept
+beside its use. Giving back happens once per allocation, because only the update that
+sets ``freed_at`` returns the row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import case, func, null, select, true, update
+from sqlalchemy import (
+    BigInteger,
+    bindparam,
+    case,
+    collate,
+    func,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.errors import ConflictError
-from backendai_hub.core.quotas import LOCK_ORDER, QuotaScope, ScopeKind, charge
+from backendai_hub.core.quotas import LOCK_ORDER, ScopeKind, charge
 from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import AllocationRow, LedgerRow
@@ -65,42 +74,101 @@ def _is(entry: Entry) -> Any:
     )
 
 
-async def take(
-    tx: Transaction,
-    entries: Iterable[Entry],
-    limits: Mapping[tuple[ScopeKind, str], QuotaScope] = MappingProxyType({}),
-) -> None:
-    """Take every entry or raise :class:`NoRoomError` (the caller rolls back).
+Key = tuple[ScopeKind, str, str]
+"""Which row: the scope's kind, its id, and the slot."""
 
-    What a tenant may take is in *limits*, read in this transaction from the policies
-    that say it; a tenant that is not there is unlimited. What a device may give is in
-    its own row, and one without a row has nothing.
+
+_MOST: Final = (1 << 63) - 1
+
+
+class Row(NamedTuple):
+    """What a locked row says: what is used, and what a device may give."""
+
+    used: int
+    quota: int | None
+
+
+async def lock_rows(tx: Transaction, entries: Iterable[Entry]) -> dict[Key, Row]:
+    """Lock the rows of all *entries* and read them; nobody else takes meanwhile.
+
+    They are locked in the order in which :func:`give_back` goes through them. Tenants
+    get the rows they lack; a device without a row has nothing.
     """
-    for entry in _sorted(entries):
-        device = entry.kind is ScopeKind.DEVICE
-        guard = LedgerRow.used + entry.amount <= LedgerRow.quota if device else true()
-        scope = limits.get((entry.kind, entry.owner_id))
-        limit = None if scope is None else scope.limit_of(entry.slot)
-        if limit is not None:
-            guard = LedgerRow.used + entry.amount <= limit
-        guarded = (
-            update(LedgerRow)
-            .where(_is(entry), guard)
-            .values(used=LedgerRow.used + entry.amount)
+    wanted = [(e.kind, e.owner_id, e.slot) for e in _sorted(entries)]
+    found = await _read_locked(tx, wanted)
+    missing = [k for k in wanted if k not in found and k[0] is not ScopeKind.DEVICE]
+    if missing:
+        await tx.execute(
+            insert_ignore(tx, LedgerRow),
+            [
+                {"kind": str(kind), "owner_id": owner, "slot": slot, "used": 0}
+                for kind, owner, slot in missing
+            ],
         )
-        if (await tx.execute(guarded)).rowcount:
-            continue
-        if not device:
-            row = insert_ignore(tx, LedgerRow).values(
-                kind=str(entry.kind), owner_id=entry.owner_id, slot=entry.slot, used=0
-            )
-            await tx.execute(row)
-            if (await tx.execute(guarded)).rowcount:
-                continue
-        raise NoRoomError(
-            f"{entry.kind} {entry.owner_id} has no room for {entry.slot}",
-            slot=entry.slot,
+        found = await _read_locked(tx, wanted)
+    return found
+
+
+async def _read_locked(tx: Transaction, wanted: Sequence[Key]) -> dict[Key, Row]:
+    query = select(
+        LedgerRow.kind, LedgerRow.owner_id, LedgerRow.slot, LedgerRow.used,
+        LedgerRow.quota,
+    ).where(
+        LedgerRow.kind.in_({str(kind) for kind, _, _ in wanted}),
+        LedgerRow.owner_id.in_({owner for _, owner, _ in wanted}),
+        LedgerRow.slot.in_({slot for _, _, slot in wanted}),
+    )  # fmt: skip
+    if tx.connection.dialect.name == "postgresql":
+        turn = {str(kind): number for number, kind in enumerate(LOCK_ORDER)}
+        query = query.order_by(
+            case(turn, value=LedgerRow.kind),
+            collate(LedgerRow.owner_id, "C"),
+            collate(LedgerRow.slot, "C"),
+        ).with_for_update()
+    rows = await tx.connection.execute(query)
+    return {
+        (ScopeKind(kind), owner, slot): Row(used, quota)
+        for kind, owner, slot, used, quota in rows
+    }
+
+
+async def take_all(
+    tx: Transaction, sums: Mapping[Key, int], limits: Mapping[Key, int | None]
+) -> None:
+    """Take these sums from rows that are locked; none may go beyond its limit.
+
+    Raises :class:`NoRoomError` (the caller rolls back) if one would.
+    """
+    if not sums:
+        return
+    beyond = LedgerRow.used + bindparam("take", type_=BigInteger())
+    most = bindparam("most", type_=BigInteger())
+    guarded = (
+        update(LedgerRow)
+        .where(
+            LedgerRow.kind == bindparam("in_kind"),
+            LedgerRow.owner_id == bindparam("in_owner"),
+            LedgerRow.slot == bindparam("in_slot"),
+            beyond <= most,
         )
+        .values(used=beyond)
+    )
+    taken = await tx.execute(
+        guarded,
+        [
+            {
+                "in_kind": str(kind),
+                "in_owner": owner,
+                "in_slot": slot,
+                "take": amount,
+                "most": _MOST if (limit := limits.get((kind, owner, slot))) is None
+                else limit,
+            }
+            for (kind, owner, slot), amount in sums.items()
+        ],
+    )  # fmt: skip
+    if taken.rowcount != len(sums):
+        raise NoRoomError("what was locked had less room than it said")
 
 
 async def give_back(tx: Transaction, entries: Iterable[Entry]) -> None:

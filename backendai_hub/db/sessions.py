@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any
@@ -152,6 +152,15 @@ async def get_record(
     return _record(row._mapping)
 
 
+async def lock_records(
+    connection: AsyncConnection, ids: Collection[str]
+) -> dict[str, SessionRecord]:
+    """Read several sessions and keep others from changing them, in the order of ids."""
+    query = select(_TABLE).where(SessionRow.id.in_(ids)).order_by(SessionRow.id)
+    rows = await connection.execute(query.with_for_update())
+    return {row.id: _record(row._mapping) for row in rows}
+
+
 async def get_records(
     connection: AsyncConnection, ids: Sequence[str]
 ) -> dict[str, tuple[SessionRecord, str]]:
@@ -266,9 +275,11 @@ async def list_records(
     return [_record(r._mapping) for r in await connection.execute(query)]
 
 
-async def list_reasons(connection: AsyncConnection) -> dict[str, str]:
-    """Return why each session in the queue waits, by id."""
-    query = select(SessionRow.id, SessionRow.reason)
+async def list_reasons(
+    connection: AsyncConnection, ids: Collection[str]
+) -> dict[str, str]:
+    """Return why those of these sessions wait that are in the queue, by id."""
+    query = select(SessionRow.id, SessionRow.reason).where(SessionRow.id.in_(ids))
     rows = await connection.execute(
         query.where(SessionRow.status == str(SessionStatus.PENDING))
     )
@@ -353,6 +364,61 @@ async def move_session(
     if status in TERMINAL:
         values["ended_at"] = tx.now
     return await change_session(tx, record, **values)
+
+
+async def schedule_sessions(
+    tx: Transaction, placed: Sequence[tuple[SessionRecord, str, str]]
+) -> None:
+    """Give locked sessions that wait their nodes: (session, node's id, reason) each."""
+    for record, _, _ in placed:
+        check_can_become(record.id, record.status, SessionStatus.SCHEDULED)
+    seconds = DEADLINES[SessionStatus.SCHEDULED] or 0.0
+    changed = await tx.execute(
+        update(SessionRow)
+        .where(
+            SessionRow.id == bindparam("of_id"),
+            SessionRow.revision == bindparam("of_revision"),
+        )
+        .values(
+            status=str(SessionStatus.SCHEDULED),
+            reason=bindparam("words"),
+            agent_id=bindparam("on_agent"),
+            scheduled_at=tx.now,
+            deadline_at=tx.now + timedelta(seconds=seconds),
+            revision=SessionRow.revision + 1,
+        ),
+        [
+            {
+                "of_id": record.id,
+                "of_revision": record.revision,
+                "words": reason,
+                "on_agent": agent_id,
+            }
+            for record, agent_id, reason in placed
+        ],
+        owner={record.owner_id for record, _, _ in placed},
+    )
+    if changed.rowcount != len(placed):
+        raise StaleRevisionError("some of these sessions were changed meanwhile")
+
+
+async def explain_sessions(
+    tx: Transaction, news: Sequence[tuple[SessionRecord, str]]
+) -> None:
+    """Give waiting sessions new reasons; one that has moved on meanwhile keeps its."""
+    await tx.execute(
+        update(SessionRow)
+        .where(
+            SessionRow.id == bindparam("of_id"),
+            SessionRow.revision == bindparam("of_revision"),
+        )
+        .values(reason=bindparam("words"), revision=SessionRow.revision + 1),
+        [
+            {"of_id": record.id, "of_revision": record.revision, "words": reason}
+            for record, reason in news
+        ],
+        owner={record.owner_id for record, _ in news},
+    )
 
 
 async def change_session(
@@ -554,9 +620,11 @@ async def list_sessions(
 # --- containers and secrets ------------------------------------------------------
 
 
-async def insert_container(tx: Transaction, record: ContainerRecord) -> None:
-    """Store a new container."""
-    await tx.execute(insert(ContainerRow).values(msgspec.structs.asdict(record)))
+async def insert_containers(
+    tx: Transaction, records: Sequence[ContainerRecord]
+) -> None:
+    """Store new containers."""
+    await tx.execute(insert(ContainerRow), [msgspec.structs.asdict(r) for r in records])
 
 
 async def list_containers(

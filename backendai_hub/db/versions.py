@@ -12,7 +12,7 @@ changes sessions without saying whose changes everybody's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -54,7 +54,7 @@ class Changes:
         self.written = False
         """Whether there has been anything but reading."""
 
-    def note(self, statement: Any, owner: str | None = None) -> None:
+    def note(self, statement: Any, owner: str | Collection[str] | None = None) -> None:
         """Note what *statement* changes; if sessions, then *owner*'s or everybody's."""
         if getattr(statement, "is_select", False):
             return
@@ -69,11 +69,13 @@ class Changes:
         if table not in _NOBODYS:
             self.tenancy = True
 
-    def _note_sessions(self, owner: str | None) -> None:
+    def _note_sessions(self, owner: str | Collection[str] | None) -> None:
         if owner is None:
             self.everybody = True
-        else:
+        elif isinstance(owner, str):
             self.owners.add(owner)
+        else:
+            self.owners.update(owner)
 
 
 class Versions:

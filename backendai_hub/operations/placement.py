@@ -1,32 +1,44 @@
-"""Applying a plan: each placement in one short, guarded transaction."""
+"""Applying a plan: many placements in one short transaction, each guarded.
+
+What a placement takes is locked first and looked at as it is then: the session has to
+wait still, the node has to take it, and every limit and device has to have the room.
+One that does not hold any more is left out and changes nothing; the others go through.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from sqlalchemy.exc import IntegrityError
 
 from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.errors import ConflictError
+from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.images import Image
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus
-from backendai_hub.db import agents, sessions
+from backendai_hub.db import agents, ledger, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
-from backendai_hub.db.ledger import Entry, take
-from backendai_hub.db.limits import load_scopes
+from backendai_hub.db.ledger import Entry, Key, Row
+from backendai_hub.db.limits import Scopes, load_scopes
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
 from backendai_hub.db.snapshots import load_nodes
-from backendai_hub.operations.lifecycle import explain, move
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.submit import pending
-from backendai_hub.scheduling.snapshot import Placement, Plan, Snapshot
+from backendai_hub.scheduling.snapshot import Placement, Plan, Share, Snapshot
 
-_EXPLAINED_AT_ONCE = 100
-"""How many sessions get a new reason in one transaction, which holds up others."""
+Thing = TypeVar("Thing")
+
+log = logging.getLogger("backendai_hub.operations.placement")
+
+AT_ONCE: Final = 100
+"""How many sessions are placed, or get a new reason, in one transaction."""
 
 
 async def load_snapshot(platform: Platform) -> Snapshot:
@@ -64,74 +76,99 @@ async def apply_plan(platform: Platform, plan: Plan) -> int:
     changes nothing: the next pass sees the new state.
     """
     placed = 0
-    for placement in plan.placements:
-        try:
-            async with platform.database.transaction() as tx:
-                await _place(platform, tx, placement)
-        except ConflictError:
-            continue
-        placed += 1
-    await _explain(platform, plan.waiting)
+    for batch in in_batches(plan.placements):
+        placed += await place(platform, batch)
+    for some in in_batches(sorted(plan.waiting.items())):
+        await explain(platform, dict(some))
     return placed
 
 
-async def _place(platform: Platform, tx: Transaction, placement: Placement) -> None:
-    record = await sessions.get_record(tx.connection, placement.session, lock=True)
-    if record.status is not SessionStatus.PENDING:
-        raise ConflictError(f"session {record.id} is {record.status} by now")
-    limits = await load_scopes(tx.connection, [record])
-    await take(tx, _entries(record, placement), limits)
-    generation = await agents.bump_generation(tx, placement.node)
-    node = await agents.get_agent(tx.connection, placement.node)
-    _check_node(node, record)
-    container = ContainerRecord(
-        id=platform.new_id(),
-        session_id=record.id,
-        agent_id=placement.node,
-        desired="running",
-        image=placement.image,
-        generation=generation,
-        created_at=tx.now,
-        gone_at=None,
+def in_batches(things: Sequence[Thing]) -> Iterator[Sequence[Thing]]:
+    """Yield *things* in parts that are small enough for one transaction."""
+    for start in range(0, len(things), AT_ONCE):
+        yield things[start : start + AT_ONCE]
+
+
+async def place(platform: Platform, batch: Sequence[Placement]) -> int:
+    """Carry out these placements in one transaction; return how many held.
+
+    If one of them makes it fail for a reason that nobody has thought of, the others
+    are carried out without it.
+    """
+    if not batch:
+        return 0
+    try:
+        async with platform.database.transaction() as tx:
+            return await _place(platform, tx, batch)
+    except (ConflictError, IntegrityError) as error:
+        if len(batch) == 1:
+            log.warning("session %s was not placed: %s", batch[0].session, error)
+            return 0
+    half = len(batch) // 2
+    return await place(platform, batch[:half]) + await place(platform, batch[half:])
+
+
+class _Piece(NamedTuple):
+    """One container that a placement makes."""
+
+    node: str
+    image: str
+    shares: tuple[Share, ...]
+
+
+def _pieces(placement: Placement) -> list[_Piece]:
+    if placement.members:
+        return [_Piece(m.node, m.image, m.shares) for m in placement.members]
+    return [_Piece(placement.node, placement.image, placement.shares)]
+
+
+async def _place(
+    platform: Platform, tx: Transaction, batch: Sequence[Placement]
+) -> int:
+    # Locked always in this order: sessions, ledger, nodes.
+    records = await sessions.lock_records(tx.connection, {p.session for p in batch})
+    there = [
+        (records[p.session], p)
+        for p in batch
+        if p.session in records and records[p.session].status is SessionStatus.PENDING
+    ]
+    if not there:
+        return 0
+    limits = await load_scopes(tx.connection, [record for record, _ in there])
+    room = Room(
+        await ledger.lock_rows(tx, [e for r, p in there for e in _entries(r, p)]),
+        limits,
     )
-    await sessions.insert_container(tx, container)
-    await insert_allocations(
-        tx,
-        [
-            {
-                "id": platform.new_id(),
-                "session_id": record.id,
-                "container_id": container.id,
-                "device_id": share.device,
-                "slot": share.slot,
-                "amount": share.amount,
-            }
-            for share in placement.shares
-        ],
-        record.owner_id,
+    nodes = await agents.lock_agents(
+        tx, {piece.node for _, p in there for piece in _pieces(p)}
     )
-    await move(
-        tx,
-        record,
-        SessionStatus.SCHEDULED,
-        f"placed on {node.name}, which has not taken it up yet",
-        agent_id=placement.node,
+    held = [
+        (record, placement)
+        for record, placement in there
+        if all(_takes(nodes.get(p.node), record) for p in _pieces(placement))
+        and room.take(_entries(record, placement))
+    ]
+    if held:
+        await ledger.take_all(tx, room.taken, room.limits)
+        await _write(platform, tx, held, nodes)
+    return len(held)
+
+
+def _takes(node: AgentRecord | None, record: SessionRecord) -> bool:
+    """Tell whether the node is still what the plan took it for; its row is locked."""
+    return (
+        node is not None
+        and node.resource_group_id == record.resource_group_id
+        and node.status is AgentStatus.ALIVE
+        and node.schedulable
     )
 
 
-def _check_node(node: AgentRecord, record: SessionRecord) -> None:
-    """See that the node is still what the plan took it for; its row is locked."""
-    if (
-        node.resource_group_id != record.resource_group_id
-        or node.status is not AgentStatus.ALIVE
-        or not node.schedulable
-    ):
-        raise ConflictError(f"node {node.name} takes no such session any more")
-
-
-def _entries(record: SessionRecord, placement: Placement) -> Sequence[Entry]:
+def _entries(record: SessionRecord, placement: Placement) -> list[Entry]:
     entries = [
-        Entry(ScopeKind.DEVICE, s.device, s.slot, s.amount) for s in placement.shares
+        Entry(ScopeKind.DEVICE, s.device, s.slot, s.amount)
+        for piece in _pieces(placement)
+        for s in piece.shares
     ]
     entries += [
         Entry(kind, owner, slot, amount)
@@ -141,22 +178,133 @@ def _entries(record: SessionRecord, placement: Placement) -> Sequence[Entry]:
     return entries
 
 
-async def _explain(platform: Platform, waiting: Mapping[str, str]) -> None:
-    """Store the reasons that have changed, in one transaction."""
-    if not waiting:
-        return
+class Room:
+    """What locked rows have left, while one session after the other takes of it."""
+
+    def __init__(self, rows: Mapping[Key, Row], scopes: Scopes) -> None:
+        self._rows = rows
+        self._scopes = scopes
+        self.taken: dict[Key, int] = {}
+        self.limits: dict[Key, int | None] = {}
+
+    def take(self, entries: Sequence[Entry]) -> bool:
+        """Take all of it, or nothing if any of it is not there."""
+        asked: dict[Key, int] = {}
+        for entry in entries:
+            key = (entry.kind, entry.owner_id, entry.slot)
+            asked[key] = asked.get(key, 0) + entry.amount
+        if not all(self.has(key, amount) for key, amount in asked.items()):
+            return False
+        for key, amount in asked.items():
+            self.taken[key] = self.taken.get(key, 0) + amount
+        return True
+
+    def has(self, key: Key, amount: int) -> bool:
+        """Tell whether *amount* is left."""
+        row = self._rows.get(key)
+        if row is None:
+            return False
+        limit = self.limits.get(key)
+        if key not in self.limits:
+            limit = self.limits[key] = self.limit_of(key, row)
+        return limit is None or row.used + self.taken.get(key, 0) + amount <= limit
+
+    def limit_of(self, key: Key, row: Row) -> int | None:
+        """Return the limit: a device's own, a tenant's from where it is said."""
+        kind, owner, slot = key
+        if kind is ScopeKind.DEVICE:
+            return row.quota or 0
+        scope = self._scopes.get((kind, owner))
+        return None if scope is None else scope.limit_of(slot)
+
+
+async def _write(
+    platform: Platform,
+    tx: Transaction,
+    held: Sequence[tuple[SessionRecord, Placement]],
+    nodes: Mapping[str, AgentRecord],
+) -> None:
+    used = {piece.node for _, placement in held for piece in _pieces(placement)}
+    await agents.bump_generations(tx, used)
+    containers, shares = [], []
+    for record, placement in held:
+        for piece in _pieces(placement):
+            container = ContainerRecord(
+                id=platform.new_id(),
+                session_id=record.id,
+                agent_id=piece.node,
+                desired="running",
+                image=piece.image,
+                generation=nodes[piece.node].generation + 1,
+                created_at=tx.now,
+                gone_at=None,
+            )
+            containers.append(container)
+            shares += [
+                {
+                    "id": platform.new_id(),
+                    "session_id": record.id,
+                    "container_id": container.id,
+                    "device_id": share.device,
+                    "slot": share.slot,
+                    "amount": share.amount,
+                }
+                for share in piece.shares
+            ]
+    await sessions.insert_containers(tx, containers)
+    await insert_allocations(tx, shares, {record.owner_id for record, _ in held})
+    placed = [
+        (
+            record,
+            p.node,
+            f"placed on {nodes[p.node].name}, which has not taken it up yet",
+        )
+        for record, p in held
+    ]
+    await sessions.schedule_sessions(tx, placed)
+    for record, node, reason in placed:
+        tx.record(
+            Event(
+                kind=EventKind.SESSION_SCHEDULED,
+                text=reason,
+                session_id=record.id,
+                owner_id=record.owner_id,
+                agent_id=node,
+                status=SessionStatus.SCHEDULED,
+            )
+        )
+    tx.wake("attachments")
+
+
+async def explain(platform: Platform, reasons: Mapping[str, str]) -> int:
+    """Store the reasons that have changed; return how many have.
+
+    Few enough that the transaction, which holds up others', is a short one.
+    """
     async with platform.database.glance() as connection:
-        known = await sessions.list_reasons(connection)
-    # In the order of ids, as everybody who locks several sessions does.
-    news = sorted(i for i, reason in known.items() if waiting.get(i, reason) != reason)
-    for start in range(0, len(news), _EXPLAINED_AT_ONCE):
-        some = news[start : start + _EXPLAINED_AT_ONCE]
-        async with platform.database.read() as connection:
-            records = await sessions.get_records(connection, some)
-        async with platform.database.transaction() as tx:
-            for session_id in some:
-                if session_id not in records:
-                    continue
-                # One that has just moved on needs no reason any more.
-                with suppress(ConflictError):
-                    await explain(tx, records[session_id][0], waiting[session_id])
+        known = await sessions.list_reasons(connection, sorted(reasons))
+    news = {i for i, reason in known.items() if reason != reasons[i]}
+    if not news:
+        return 0
+    async with platform.database.transaction() as tx:
+        records = await sessions.lock_records(tx.connection, news)
+        # One that has just moved on needs no reason any more.
+        waiting = [
+            (record, reasons[record.id])
+            for record in records.values()
+            if record.status is SessionStatus.PENDING
+        ]
+        if not waiting:
+            return 0
+        await sessions.explain_sessions(tx, waiting)
+        for record, reason in waiting:
+            tx.record(
+                Event(
+                    kind=EventKind.SESSION_WAITING,
+                    text=reason,
+                    session_id=record.id,
+                    owner_id=record.owner_id,
+                    status=record.status,
+                )
+            )
+    return len(waiting)

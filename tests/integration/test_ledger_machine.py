@@ -434,10 +434,11 @@ def plant_double_free(monkeypatch: pytest.MonkeyPatch) -> None:
 def plant_missing_guard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every device always looks free to the plan, and the ledger takes all."""
 
-    async def take(tx: Any, entries: Any, limits: Any) -> None:
+    async def take(tx: Any, sums: Any, limits: Any) -> None:
         return None
 
-    monkeypatch.setattr(placement, "take", take)
+    monkeypatch.setattr(placement.Room, "has", lambda self, key, amount: True)
+    monkeypatch.setattr(ledger, "take_all", take)
     monkeypatch.setattr(Cluster, "take", lambda self, row, shares: None)
 
 
@@ -457,12 +458,12 @@ def plant_leak_on_force(monkeypatch: pytest.MonkeyPatch) -> None:
 def plant_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger asks devices only, and leaves tenants' limits to the plan."""
 
-    original = placement.take
+    original = placement.Room.limit_of
 
-    async def take(tx: Any, entries: Any, limits: Any) -> None:
-        await original(tx, entries, {})
+    def limit_of(self: Any, key: Any, row: Any) -> int | None:
+        return original(self, key, row) if key[0] is ScopeKind.DEVICE else None
 
-    monkeypatch.setattr(placement, "take", take)
+    monkeypatch.setattr(placement.Room, "limit_of", limit_of)
 
 
 def plant_system_freed_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
