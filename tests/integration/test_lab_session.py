@@ -124,7 +124,7 @@ def boot(run, **environ):
 
 
 @asynccontextmanager
-async def running_session(platform):
+async def running_session(platform, **environ):
     # Not pytest's folder: the path of a socket may have no more than 107 letters.
     folder = Path(tempfile.mkdtemp(prefix="lab-"))
     run = folder / "run"
@@ -136,6 +136,7 @@ async def running_session(platform):
     process = boot(run)
     socket = run / "lab.sock"
     activation = make_activation(run, f"unix:{socket}")
+    activation["environ"] |= environ
     (run / "activation.json").write_text(json.dumps(activation))
     connector = aiohttp.UnixConnector(path=str(socket))
     client = aiohttp.ClientSession(
