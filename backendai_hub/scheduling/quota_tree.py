@@ -1,0 +1,302 @@
+"""What scopes are guaranteed, what they may borrow, and who has to give back.
+
+Domains, projects and users form a tree. A scope may be *guaranteed* amounts of a
+group, and may have a *maximum*. What is guaranteed but idle may be borrowed by others,
+until the scope it is guaranteed to asks for it: then borrowers have to go, and nobody
+but borrowers.
+
+The rules, in full:
+
+* A request is *entitled* in a scope if the scope stays within its guarantee with it,
+  in every slot that the scope is guaranteed and the request asks for, and there is at
+  least one such slot. What a scope is not guaranteed, it is not entitled to.
+* Scopes contend with their siblings: domains with domains, the projects of a domain
+  with each other, the users of a project with each other. A request that is entitled
+  in one of its scopes comes before what that scope's siblings borrow.
+* What waits and is entitled has a *claim* on free room. Who is not entitled, and so
+  borrows, may use all free room but that which siblings have a claim on.
+* Of the sessions in a scope the oldest are within its guarantee; those that do not fit
+  into it any more *borrow*. So who lets in a session does not thereby endanger an
+  older one, and what has been reclaimed cannot be reclaimed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from backendai_hub.scheduling.shares import Amounts, Path
+
+
+class ScopeQuota(msgspec.Struct, frozen=True, kw_only=True):
+    """What one scope is guaranteed and what it may have at most, in smallest units.
+
+    A slot that is not named is not guaranteed, and has no maximum.
+    """
+
+    guaranteed: Mapping[str, int] = {}
+    maximum: Mapping[str, int] = {}
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """A running session: whose it is, what it holds, and since when."""
+
+    id: str
+    path: Path
+    held: Mapping[str, int]
+    started: int
+
+
+class Overrun(msgspec.Struct, frozen=True):
+    """A maximum that a request would break."""
+
+    path: Path
+    slot: str
+    maximum: int
+    used: int
+    asked: int
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a request may start now, as far as the tree is concerned.
+
+    ``entitled`` are its scopes in which it is within the guarantee; with none, it
+    borrows all it asks for. ``kept`` is the free room that is not for it: others have
+    a claim on it, and it needs some of it.
+    """
+
+    entitled: tuple[Path, ...]
+    overruns: tuple[Overrun, ...]
+    kept: Mapping[str, int]
+
+    @property
+    def may_start(self) -> bool:
+        """Whether neither a maximum nor a claim of others is in its way."""
+        return not self.overruns and not self.kept
+
+
+class QuotaTree:
+    """The scopes of one group while a pass decides; amounts are in smallest units."""
+
+    def __init__(
+        self,
+        quotas: Mapping[Path, ScopeQuota],
+        live: Mapping[Path, Amounts] | None = None,
+    ) -> None:
+        self._quotas = quotas
+        self._used: dict[Path, dict[str, int]] = {}
+        self._claimed: dict[Path, dict[str, int]] = {}
+        self._claims: dict[str, tuple[tuple[Path, ...], Amounts]] = {}
+        self._children: dict[Path, list[Path]] = {}
+        for path in quotas:
+            self._children.setdefault(path[:-1], []).append(path)
+        for path, held in (live or {}).items():
+            self.take(path, held)
+
+    # --- what is held and what waits -------------------------------------------------
+
+    def used(self, path: Path, slot: str) -> int:
+        """Tell how much a scope holds."""
+        return self._used.get(path, {}).get(slot, 0)
+
+    def guaranteed(self, path: Path, slot: str) -> int:
+        """Tell how much a scope is guaranteed."""
+        quota = self._quotas.get(path)
+        return 0 if quota is None else quota.guaranteed.get(slot, 0)
+
+    def take(self, path: Path, amounts: Amounts, claim: str = "") -> None:
+        """Note that a user has got these amounts; the *claim* on them is fulfilled."""
+        self.withdraw(claim)
+        for scope in _scopes(path):
+            used = self._used.setdefault(scope, {})
+            for slot, amount in amounts.items():
+                used[slot] = used.get(slot, 0) + amount
+
+    def give(self, path: Path, amounts: Amounts) -> None:
+        """Note that a user has given these amounts back."""
+        self.take(path, {slot: -amount for slot, amount in amounts.items()})
+
+    def claim(self, name: str, path: Path, asked: Amounts) -> None:
+        """Let what waits, and could start if there was room, claim what it is due.
+
+        In each scope that stays within its guarantee with it and with what has claimed
+        before. What waits for something else than room claims nothing.
+        """
+        self.withdraw(name)
+        found = []
+        for scope in _scopes(path):
+            claimed = self._claimed.setdefault(scope, {})
+            if self._is_entitled(scope, asked, claimed):
+                found.append(scope)
+                for slot, amount in self._listed(scope, asked):
+                    claimed[slot] = claimed.get(slot, 0) + amount
+        if found:
+            self._claims[name] = (tuple(found), asked)
+
+    def withdraw(self, name: str) -> None:
+        """Forget a claim, if there is one."""
+        scopes, asked = self._claims.pop(name, ((), {}))
+        for scope in scopes:
+            for slot, amount in self._listed(scope, asked):
+                self._claimed[scope][slot] -= amount
+
+    def _listed(self, scope: Path, asked: Amounts) -> Iterator[tuple[str, int]]:
+        """Yield what is asked of the slots that a scope is guaranteed."""
+        quota = self._quotas.get(scope)
+        if quota is not None:
+            for slot, amount in asked.items():
+                if amount and quota.guaranteed.get(slot, 0):
+                    yield slot, amount
+
+    def _is_entitled(
+        self, scope: Path, asked: Amounts, besides: Amounts | None = None
+    ) -> bool:
+        any_listed = False
+        for slot, amount in self._listed(scope, asked):
+            any_listed = True
+            used = self.used(scope, slot) + (besides or {}).get(slot, 0)
+            if used + amount > self.guaranteed(scope, slot):
+                return False
+        return any_listed
+
+    # --- whether something may start -------------------------------------------------
+
+    def judge(self, path: Path, asked: Amounts, free: Amounts) -> Verdict:
+        """Say whether a request may start in the *free* room of its group."""
+        overruns = tuple(self._overruns(path, asked))
+        entitled = self._entitled(path, asked)
+        kept = self._kept_from(path, entitled)
+        in_the_way = {
+            slot: kept[slot]
+            for slot, amount in asked.items()
+            if amount and kept.get(slot, 0) and amount > free.get(slot, 0) - kept[slot]
+        }
+        return Verdict(entitled=entitled, overruns=overruns, kept=in_the_way)
+
+    def _overruns(self, path: Path, asked: Amounts) -> Iterator[Overrun]:
+        for scope in _scopes(path):
+            quota = self._quotas.get(scope)
+            for slot, amount in asked.items() if quota is not None else ():
+                assert quota is not None
+                maximum = quota.maximum.get(slot)
+                used = self.used(scope, slot)
+                if maximum is not None and amount and used + amount > maximum:
+                    yield Overrun(scope, slot, maximum, used, amount)
+
+    def _entitled(self, path: Path, asked: Amounts) -> tuple[Path, ...]:
+        return tuple(s for s in _scopes(path) if self._is_entitled(s, asked))
+
+    def _kept_from(self, path: Path, entitled: Sequence[Path]) -> dict[str, int]:
+        """Return the claims that come first: those of its siblings where it borrows."""
+        kept: dict[str, int] = {}
+        for scope in _scopes(path):
+            if scope in entitled:
+                continue
+            for sibling in self._children.get(scope[:-1], ()):
+                if sibling == scope:
+                    continue
+                for slot, amount in self._claimed.get(sibling, {}).items():
+                    # What a scope holds beyond its guarantee uses its claims up.
+                    idle = self.guaranteed(sibling, slot) - self.used(sibling, slot)
+                    due = min(amount, idle)
+                    if due > 0:
+                        kept[slot] = kept.get(slot, 0) + due
+        return kept
+
+    # --- who has to give back --------------------------------------------------------
+
+    def borrowers(self, running: Iterable[Holding]) -> dict[str, dict[Path, set[str]]]:
+        """Say of each session that borrows, in which of its scopes and which slots."""
+        kept: dict[tuple[Path, str], int] = {}
+        found: dict[str, dict[Path, set[str]]] = {}
+        for holding in sorted(running, key=lambda h: (h.started, h.id)):
+            for scope in _scopes(holding.path):
+                for slot, amount in holding.held.items():
+                    within = kept.get((scope, slot), 0) + amount
+                    if amount and within > self.guaranteed(scope, slot):
+                        borrowed = found.setdefault(holding.id, {})
+                        borrowed.setdefault(scope, set()).add(slot)
+                    else:
+                        kept[scope, slot] = within
+        return found
+
+    def find_reclaimable(
+        self, path: Path, asked: Amounts, running: Sequence[Holding]
+    ) -> list[tuple[Holding, set[str]]]:
+        """List who would have to go for a request, and what of theirs it is due.
+
+        The newest come first. Sessions of the same user are never among them.
+        """
+        entitled = self._entitled(path, asked)
+        if not entitled:
+            return []
+        borrowers = self.borrowers(running)
+        found = []
+        for holding in sorted(running, key=lambda h: (-h.started, h.id)):
+            ours, theirs = _contenders(path, holding.path)
+            if ours not in entitled:
+                continue
+            borrowed = borrowers.get(holding.id, {}).get(theirs, set())
+            due = borrowed & {slot for slot, _ in self._listed(ours, asked)}
+            if due:
+                found.append((holding, due))
+        return found
+
+    def reclaim(
+        self, path: Path, asked: Amounts, free: Amounts, running: Sequence[Holding]
+    ) -> tuple[Holding, ...] | None:
+        """Choose who goes so that a request within its guarantee can start.
+
+        None if it is not entitled to what it lacks, or if a maximum is in the way;
+        nobody goes then. An empty answer: there is room already. *free* is what the
+        group has free in sum; whether one node has it together is for others to say.
+        """
+        verdict = self.judge(path, asked, free)
+        if verdict.overruns:
+            return None
+        kept = self._kept_from(path, verdict.entitled)
+        lacking = {
+            slot: lack
+            for slot, amount in asked.items()
+            if amount and (lack := amount + kept.get(slot, 0) - free.get(slot, 0)) > 0
+        }
+        victims: list[Holding] = []
+        missing = dict(lacking)
+        for holding, due in self.find_reclaimable(path, asked, running):
+            if not any(missing.get(slot, 0) > 0 for slot in due):
+                continue
+            victims.append(holding)
+            for slot, amount in holding.held.items():
+                missing[slot] = missing.get(slot, 0) - amount
+        if any(missing[slot] > 0 for slot in lacking):
+            return None
+        return tuple(_needed(victims, lacking))
+
+
+def _scopes(path: Path) -> Iterator[Path]:
+    """Yield the scopes that a user's path goes through, the widest first."""
+    for depth in range(1, len(path) + 1):
+        yield path[:depth]
+
+
+def _contenders(ours: Path, theirs: Path) -> tuple[Path, Path]:
+    """Return the siblings in which two paths part; the root if they do not."""
+    for depth in range(1, min(len(ours), len(theirs)) + 1):
+        if ours[:depth] != theirs[:depth]:
+            return ours[:depth], theirs[:depth]
+    return (), ()
+
+
+def _needed(victims: Sequence[Holding], lacking: Amounts) -> Iterator[Holding]:
+    """Spare those whom the others make unnecessary, the oldest first."""
+    spare = {
+        slot: sum(v.held.get(slot, 0) for v in victims) - lack
+        for slot, lack in lacking.items()
+    }
+    for victim in reversed(victims):
+        if all(victim.held.get(slot, 0) <= extra for slot, extra in spare.items()):
+            for slot in spare:
+                spare[slot] -= victim.held.get(slot, 0)
+        else:
+            yield victim
