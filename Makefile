@@ -24,11 +24,12 @@ down status doctor:
 	$(BIN)/backendai $@ $(ARGS)
 
 # pytest comes last, so that its summary is the last line; a complaint of the checks
-# before it counts all the same.
+# before it counts all the same. With `make test JOBS=0` all runs in one process.
+JOBS ?= auto
 test:
 	requirements/install test
 	$(BIN)/python tests/lint.py --with-tests; checked=$$?; \
-	$(BIN)/python tests/provision.py $(BIN)/python -m pytest $(ARGS) && exit $$checked
+	$(BIN)/python tests/provision.py $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=4 $(ARGS) && exit $$checked
 
 lint:
 	requirements/install test

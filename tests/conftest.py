@@ -19,7 +19,7 @@ from tests.databases import StandingDatabase, new_database
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
 from tests.harness import Stack, running_stack
 
-pytest_plugins = ["tests.requirement_marks"]
+pytest_plugins = ["tests.distribution", "tests.requirement_marks"]
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def find_lack(need: str) -> str:
     return NEEDS[need]()
 
 
-_unmet: Counter[tuple[str, str]] = Counter()
+UNMET = "unmet need"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -94,7 +94,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         lack = find_lack(need)
         if not lack:
             continue
-        _unmet[need, lack] += 1
+        # Reports carry this from a worker to where the summary is written.
+        item.user_properties.append((UNMET, [need, lack]))
         if os.environ.get("CI") == "true":
             pytest.fail(f"needs {need}: {lack}", pytrace=False)
         pytest.skip(f"needs {need}: {lack}")
@@ -102,8 +103,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say once what could not be tested here, and why."""
-    if not _unmet:
+    unmet: Counter[tuple[str, str]] = Counter(
+        (need, lack)
+        for category in ("skipped", "error")
+        for report in terminalreporter.stats.get(category, ())
+        for name, said in getattr(report, "user_properties", ())
+        if name == UNMET and report.when == "setup"
+        for need, lack in [said]
+    )
+    if not unmet:
         return
     terminalreporter.section("not tested on this machine")
-    for (need, lack), count in sorted(_unmet.items()):
+    for (need, lack), count in sorted(unmet.items()):
         terminalreporter.write_line(f"{need:<10} {count} tests: {lack}")
