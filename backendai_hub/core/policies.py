@@ -110,8 +110,8 @@ class KeypairPolicy(msgspec.Struct, frozen=True, kw_only=True):
         int,
         field(
             Number(least=-1, most=15_552_000),
-            "Seconds without use after which a session is ended; 0 is never, -1 what"
-            " the site's configuration says.",
+            "Seconds without use after which an interactive session is ended; 0 is"
+            " never, -1 what the site's configuration says.",
         ),
     ] = 3600
     max_priority: Annotated[

@@ -2364,7 +2364,7 @@ export interface components {
             default_for_unspecified?: string;
             /** @description What it is for. */
             description?: string;
-            /** @description Seconds without use after which a session is ended; 0 is never, -1 what the site's configuration says. */
+            /** @description Seconds without use after which an interactive session is ended; 0 is never, -1 what the site's configuration says. */
             idle_timeout?: number | null;
             /** @description Given to whom nobody gives another; at most one is the default. */
             is_default?: boolean;
@@ -2419,7 +2419,7 @@ export interface components {
             default_for_unspecified?: string;
             /** @description What it is for. */
             description?: string;
-            /** @description Seconds without use after which a session is ended; 0 is never, -1 what the site's configuration says. */
+            /** @description Seconds without use after which an interactive session is ended; 0 is never, -1 what the site's configuration says. */
             idle_timeout?: number | null;
             /** @description Given to whom nobody gives another; at most one is the default. */
             is_default?: boolean;
@@ -3181,7 +3181,7 @@ export interface components {
             scheduler?: string;
             /** @description Session types, pending timeout, choice of nodes, preemption. */
             scheduler_opts?: Record<string, never> | null;
-            /** @description Whether its sessions share their node's network. */
+            /** @description Whether its sessions share their node's network; the operator of each node has to allow it, too. */
             use_host_network?: boolean;
             /** @description The app proxy that serves the group. */
             wsproxy_addr?: string;
@@ -3234,7 +3234,7 @@ export interface components {
             scheduler?: string;
             /** @description Session types, pending timeout, choice of nodes, preemption. */
             scheduler_opts?: Record<string, never> | null;
-            /** @description Whether its sessions share their node's network. */
+            /** @description Whether its sessions share their node's network; the operator of each node has to allow it, too. */
             use_host_network?: boolean;
             /** @description The app proxy that serves the group. */
             wsproxy_addr?: string;
@@ -3834,7 +3834,7 @@ export interface components {
             role?: string;
             /** @description Only who is active may log in; what they run goes on. */
             status?: string;
-            /** @description Whether sudo works in their sessions. */
+            /** @description Whether sudo works in their sessions, where those are containers. */
             sudo_session_enabled?: boolean;
         };
         /**
@@ -3986,7 +3986,7 @@ export interface components {
             role?: string;
             /** @description Only who is active may log in; what they run goes on. */
             status?: string;
-            /** @description Whether sudo works in their sessions. */
+            /** @description Whether sudo works in their sessions, where those are containers. */
             sudo_session_enabled?: boolean;
         };
         /**
