@@ -122,7 +122,12 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = SchedulerOptions()
     use_host_network: Annotated[
-        bool, field(Flag(), "Whether its sessions share their node's network.")
+        bool,
+        field(
+            Flag(),
+            "Whether its sessions share their node's network; the operator of each node"
+            " has to allow it, too.",
+        ),
     ] = False
     driver: Annotated[
         str, field(Choice(of=("static",)), "Where its nodes come from.")

@@ -234,7 +234,11 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     ] = []
     sudo_session_enabled: Annotated[
         bool,
-        field(Flag(), "Whether sudo works in their sessions.", by=Rank.SUPERADMIN),
+        field(
+            Flag(),
+            "Whether sudo works in their sessions, where those are containers.",
+            by=Rank.SUPERADMIN,
+        ),
     ] = False
     container_uid: Annotated[
         int | None,

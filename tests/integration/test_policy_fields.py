@@ -21,6 +21,7 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import ensure_user
 from tests.factories import add_node, make_device, schedule, start, submit
 from tests.integration import (
+    test_concurrent_logins,
     test_deadlines,
     test_group_rules,
     test_idle_sessions,
@@ -32,7 +33,7 @@ from tests.tenants import Office, read, why
 HERE = sys.modules[__name__]
 QUOTA, GROUPS, TIME = test_quota_rules, test_group_rules, test_deadlines
 IDLE = test_idle_sessions
-GRANTS = test_session_grants
+GRANTS, LOGINS = test_session_grants, test_concurrent_logins
 
 EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
     "keypair-policy": {
@@ -73,6 +74,10 @@ EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
     "user-policy": {
         "name": (HERE, "test_policies_are_referred_to_by_names_that_never_change"),
         "is_default": (HERE, "test_who_is_given_no_policy_has_the_default_one"),
+        "max_concurrent_logins": (
+            LOGINS,
+            "test_one_login_more_than_the_policy_allows_is_refused_in_words",
+        ),
     },
     "project-policy": {
         "name": (HERE, "test_policies_are_referred_to_by_names_that_never_change"),
@@ -109,7 +114,6 @@ STORED: dict[str, dict[str, tuple[Any, Any]]] = {
         "max_quota_scope_size": ("10g", "-2"),
         "max_session_count_per_model_session": _COUNT,
         "max_customized_image_count": _COUNT,
-        "max_concurrent_logins": (2, 0),
     },
     "project-policy": {
         "description": ("of gold", "x" * 513),

@@ -1,0 +1,74 @@
+"""How many browsers somebody may be logged in with, on JupyterHub's own pages."""
+
+from __future__ import annotations
+
+from backendai_hub.client.hub import HubClient
+from tests.admin import make_administrator
+from tests.integration import test_authenticator_login as login
+from tests.integration.spawner_harness import browser
+from tests.integration.test_authenticator_login import (
+    SECOND,
+    change_password,
+    is_inside,
+)
+
+hub = login.hub
+PAGE = "login?next=/hub/token"
+
+
+async def allow(hub, most):
+    """Let everybody be logged in *most* times; also ends what the setup opened."""
+    key = await make_administrator(hub.stack)
+    async with HubClient(
+        hub.stack.url, access_key=key.name, secret_key=key.secret
+    ) as client:
+        await client.user_policies.update("default", max_concurrent_logins=most)
+        await client.accounts.end_logins("root")
+
+
+async def enter(tab, **more):
+    return await tab.send(PAGE, username="root", password=SECOND, **more)
+
+
+async def is_in(tab):
+    return is_inside(*await tab.get("token"))
+
+
+async def test_one_browser_too_many_is_refused_until_another_logs_out(hub):
+    await change_password(hub)
+    await allow(hub, 1)
+    async with browser(hub) as one, browser(hub) as two:
+        assert is_inside(*await enter(one))
+        status, page = await enter(two)
+        assert status == 403
+        assert "1 of 1 logins that your user policy allows" in page
+        assert 'name="end_others"' in page
+        assert not await is_in(two)
+        assert await is_in(one)
+
+        await one.get("logout")
+        assert not await is_in(one)
+        assert is_inside(*await enter(two))
+
+
+async def test_who_ends_the_others_is_the_only_one_logged_in(hub):
+    await change_password(hub)
+    await allow(hub, 1)
+    async with browser(hub) as one, browser(hub) as two:
+        assert is_inside(*await enter(one))
+        assert is_inside(*await enter(two, end_others="yes"))
+        assert not await is_in(one)
+        assert await is_in(two)
+
+
+async def test_a_login_that_was_ended_elsewhere_is_over(hub):
+    await change_password(hub)
+    await allow(hub, 2)
+    async with browser(hub) as one, browser(hub) as two:
+        for tab in (one, two):
+            assert is_inside(*await enter(tab))
+        await allow(hub, 2)
+        hub.app.authenticator.auth_refresh_age = 1
+        hub.user("root")._auth_refreshed = 0  # as if the last look were long ago
+        assert not await is_in(one)
+        assert not await is_in(two)
