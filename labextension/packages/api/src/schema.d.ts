@@ -2364,7 +2364,7 @@ export interface components {
             default_for_unspecified?: string;
             /** @description What it is for. */
             description?: string;
-            /** @description Seconds without use after which a session is ended; 0 is never, -1 what the site's configuration says. */
+            /** @description Seconds without use after which an interactive session is ended; 0 is never, -1 what the site's configuration says. */
             idle_timeout?: number | null;
             /** @description Given to whom nobody gives another; at most one is the default. */
             is_default?: boolean;
@@ -2419,7 +2419,7 @@ export interface components {
             default_for_unspecified?: string;
             /** @description What it is for. */
             description?: string;
-            /** @description Seconds without use after which a session is ended; 0 is never, -1 what the site's configuration says. */
+            /** @description Seconds without use after which an interactive session is ended; 0 is never, -1 what the site's configuration says. */
             idle_timeout?: number | null;
             /** @description Given to whom nobody gives another; at most one is the default. */
             is_default?: boolean;
