@@ -301,6 +301,7 @@ async def list_on_servers(
             SessionRow.shmem,
             SessionRow.idempotency_key,
             SessionRow.ready,
+            SessionRow.agent_id,
             SessionRow.created_at,
         )
         .join(UserRow, UserRow.id == SessionRow.owner_id)

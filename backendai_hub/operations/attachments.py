@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.sessions import TERMINAL, SessionStatus
 from backendai_hub.core.slots import ResourceSlots, format_amount
-from backendai_hub.db import sessions
+from backendai_hub.db import agents, sessions
 from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.platform import Platform
 
@@ -26,6 +27,8 @@ class Attached(msgspec.Struct, frozen=True):
     options: dict[str, Any]
     ready: bool
     young: bool
+    is_heard: bool
+    """Whether its node answers, so that JupyterHub can hear of its use."""
 
 
 async def list_attached(platform: Platform) -> list[Attached]:
@@ -34,6 +37,8 @@ async def list_attached(platform: Platform) -> list[Attached]:
     live = [s for s in SessionStatus if s not in TERMINAL | {SessionStatus.TERMINATING}]
     async with platform.database.glance() as connection:
         rows = await sessions.list_on_servers(connection, live)
+        nodes = await agents.list_agents(connection)
+    alive = {node.id for node in nodes if node.status is AgentStatus.ALIVE}
     return [
         Attached(
             session_id=r.id,
@@ -48,6 +53,7 @@ async def list_attached(platform: Platform) -> list[Attached]:
             },
             ready=r.ready,
             young=now - r.created_at < YOUNG,
+            is_heard=r.agent_id in alive,
         )
         for r in rows
     ]

@@ -69,7 +69,7 @@ class AttachmentsReconciler(Reconciler):
             self.platform.activity.lose_sight()
             return 0
         ready = [server for server in active.values() if server.ready]
-        self._note_activity(ready)
+        self._note_activity(wanted, ready)
         missing = [a for a in wanted if (a.user, a.server) not in active]
         # A spawn that is just being asked for shows up a moment later: only what is
         # missing twice in a row has really lost its server.
@@ -91,9 +91,12 @@ class AttachmentsReconciler(Reconciler):
                 log.warning("JupyterHub kept %s/%s: %s", user, server, error)
         return len(again) + len(ended)
 
-    def _note_activity(self, ready: list[HubServer]) -> None:
+    def _note_activity(self, wanted: list[Attached], ready: list[HubServer]) -> None:
+        """Note what JupyterHub says of sessions that can tell it of their use."""
+        heard = {(a.user, a.server) for a in wanted if a.is_heard}
+        said = {(s.user, s.name): _read_time(s.last_activity) for s in ready}
         self.platform.activity.note(
-            {(s.user, s.name): _read_time(s.last_activity) for s in ready},
+            {server: said[server] for server in said.keys() & heard},
             now=self.platform.database.clock(),
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import aiohttp
 import pytest
@@ -20,6 +21,7 @@ from backendai_hub.db.engine import Database
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.idleness import end_idle
+from backendai_hub.operations.nodes import judge_agents
 from backendai_hub.operations.platform import Platform
 from backendai_hub.reconcilers.attachments import AttachmentsReconciler
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
@@ -340,36 +342,67 @@ async def report_use(hub: Hub, moment: datetime) -> None:
         assert response.status == 200, await response.text()
 
 
-@pytest.mark.parametrize("db_url", ["sqlite"], indirect=True)
-async def test_what_a_server_tells_jupyterhub_is_what_counts(
-    platform: Platform, office: Office, node: Node, clock: Clock, hub: Hub
-):
-    began = clock.now = datetime.now(UTC)
-    await office.limit_user("alice", idle_timeout=600)
-    session = await run(platform, node)
-    client = JupyterHubClient(f"{hub.url}api", hub.stack.token("service"))
-    looking = AttachmentsReconciler(platform, Signals(), client)
-    ending = DeadlinesReconciler(platform, Signals())
+@dataclass
+class Watched:
+    """A running session, and everybody who keeps an eye on it."""
 
-    async def watch(seconds: int) -> int:
+    platform: Platform
+    clock: Clock
+    node: Node
+    session: Session
+    looking: AttachmentsReconciler
+
+    async def watch(self, seconds: int, *, silent: bool = False) -> int:
+        """Let time pass, with a node that reports or is silent; count what ends."""
+        began = self.clock()
+        ending = DeadlinesReconciler(self.platform, Signals())
+        container = await container_of(self.platform, self.session)
         ended = 0
         for _ in range(0, seconds, STEP):
-            clock.pass_(STEP)
-            await looking.reconcile()
-            await node.report(
-                [seen(await container_of(platform, session), State.RUNNING)]
-            )
+            self.clock.pass_(STEP)
+            if silent:
+                await judge_agents(self.platform, began)
+            else:
+                await self.node.report([seen(container, State.RUNNING)])
+            await self.looking.reconcile()
             ended += await ending.reconcile()
         return ended
 
-    try:
-        assert await watch(600) == 0
-        await report_use(hub, began + timedelta(seconds=600))
-        assert await watch(600) == 0
-        assert await watch(LATE + STEP) == 1
-    finally:
-        await looking.close()
-    assert "unused for 10 min" in (await read(platform, session)).reason
+
+@pytest.fixture
+async def watched(
+    platform: Platform, office: Office, node: Node, clock: Clock, hub: Hub
+) -> AsyncIterator[Watched]:
+    """Alice's session, which may be unused for five minutes, from now on."""
+    clock.now = datetime.now(UTC)
+    await office.limit_user("alice", idle_timeout=300)
+    session = await run(platform, node)
+    client = JupyterHubClient(f"{hub.url}api", hub.stack.token("service"))
+    looking = AttachmentsReconciler(platform, Signals(), client)
+    yield Watched(platform, clock, node, session, looking)
+    await looking.close()
+
+
+@pytest.mark.parametrize("db_url", ["sqlite"], indirect=True)
+async def test_what_a_server_tells_jupyterhub_is_what_counts(
+    watched: Watched, hub: Hub
+):
+    assert await watched.watch(300) == 0
+    await report_use(hub, watched.clock())
+    assert await watched.watch(300) == 0
+    assert await watched.watch(LATE + STEP) == 1
+    ended = await read(watched.platform, watched.session)
+    assert ended.reason.startswith("unused for 5 min")
+
+
+@pytest.mark.parametrize("db_url", ["sqlite"], indirect=True)
+async def test_while_its_node_is_silent_nobody_knows_whether_a_session_is_used(
+    watched: Watched,
+):
+    assert await watched.watch(STEP) == 0
+    assert await watched.watch(500, silent=True) == 0
+    assert await watched.watch(LATE) == 0, "its server may have much to tell"
+    assert await watched.watch(STEP) == 1
 
 
 async def test_a_server_is_told_to_report_its_use_every_minute(hub: Hub):
