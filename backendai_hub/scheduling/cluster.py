@@ -76,7 +76,10 @@ class Cluster:
         for row, node in enumerate(self.nodes):
             if node.sole_owner is not None:
                 self.claim(row, node.sole_owner)
-        self._eligible: dict[object, Mask] = {}
+        self.closures = _number([node.closed for node in nodes])
+        """Why each node takes nothing new: an index into words."""
+        self._groups: dict[str, Mask] = {}
+        self._obstacles: dict[object, tuple[Vector, list[str]]] = {}
 
     # --- how it is built ---------------------------------------------------------
 
@@ -213,6 +216,11 @@ class Cluster:
 
     def able(self, session: PendingSession) -> Mask:
         """Tell which nodes can run *session* and have what it insists on."""
+        mask: Mask = self.obstacles(session)[0] == 0
+        return mask
+
+    def obstacles(self, session: PendingSession) -> tuple[Vector, list[str]]:
+        """Tell for each node why it can never run *session*: an index into words."""
         key = (
             frozenset(session.references),
             session.architecture,
@@ -220,12 +228,21 @@ class Cluster:
             session.nodes if session.only_nodes else (),
             frozenset(session.labels.items()),
         )
-        found = self._eligible.get(key)
+        found = self._obstacles.get(key)
         if found is None:
-            found = self._eligible[key] = np.array(
-                [not obstacle(node, session) for node in self.nodes], bool
+            found = self._obstacles[key] = _number(
+                [obstacle(node, session) for node in self.nodes]
             )
         return found
+
+    def in_group(self, group: str) -> Mask:
+        """Tell which nodes are in a resource group; without one, all are."""
+        mask = self._groups.get(group)
+        if mask is None:
+            mask = self._groups[group] = np.array(
+                [group in {"", node.group} for node in self.nodes], bool
+            )
+        return mask
 
     def serving(self, owner_id: str) -> Mask:
         """Tell which nodes serve *owner_id*: all but those that others have claimed."""
@@ -245,6 +262,18 @@ class Cluster:
     def unclaim(self, row: int, owner: int) -> None:
         """Let a node belong to whom it belonged before."""
         self._owner[row] = owner
+
+    def racks(self, label: str) -> dict[str, Mask]:
+        """Return which nodes are in each rack, as *label* tells."""
+        found: dict[str, list[int]] = {}
+        for row, node in enumerate(self.nodes):
+            if label in node.labels:
+                found.setdefault(node.labels[label], []).append(row)
+        masks = {}
+        for name in sorted(found):
+            masks[name] = np.zeros(len(self.nodes), bool)
+            masks[name][found[name]] = True
+        return masks
 
     # --- what fits ---------------------------------------------------------------
 
@@ -283,6 +312,43 @@ class Cluster:
             return None
         choice = Choice(self.nodes[row].devices, column, self._cells[row][index])
         return choice.choose(amount, split=split, prefer=prefer)
+
+    def left_on(self, row: int, devices: Sequence[str] = ()) -> list[Share]:
+        """Return everything that is left of some devices of a node, or of all."""
+        shares: list[Share] = []
+        cut: set[str] = set()
+        cells = self._cells[row]
+        for index, column in enumerate(self._layouts[row].columns):
+            for i, place in enumerate(() if column is None else column.devices):
+                device = self.nodes[row].devices[place].id
+                if column is None or (devices and device not in devices):
+                    continue
+                table = column.tables[i] if column.tables else None
+                left = cells[index][i]
+                if table is None and left > 0:
+                    shares.append(Share(device, column.slot, left))
+                    cut.add(device)
+                elif table is not None and left != table.all and device not in cut:
+                    cut.add(device)
+                    slices = table.all & ~left
+                    shares.append(Share(device, column.slot, MILLI, slices))
+        whole = {s.device for s in shares if not s.slices}
+        return [s for s in shares if not (s.slices and s.device in whole)]
+
+    def clip(self, row: int, shares: Sequence[Share]) -> list[Share]:
+        """Return as much of *shares* as is left."""
+        clipped = []
+        for share in shares:
+            index, i = self._locate(row, share)
+            left = self._cells[row][index][i]
+            if share.slices:
+                if slices := share.slices & ~left:
+                    clipped.append(
+                        Share(share.device, share.slot, share.amount, slices)
+                    )
+            elif amount := min(share.amount, left):
+                clipped.append(Share(share.device, share.slot, amount))
+        return clipped
 
     # --- taking and giving back ------------------------------------------------------
 
@@ -434,6 +500,13 @@ def obstacle(node: NodeState, session: PendingSession) -> str:
         if node.labels.get(label) != value:
             return f"is not labelled {label}={value}"
     return ""
+
+
+def _number(words: Sequence[str]) -> tuple[Vector, list[str]]:
+    """Return each word as an index into the list of different ones; "" is 0."""
+    known = {"": 0}
+    numbers = [known.setdefault(word, len(known)) for word in words]
+    return np.array(numbers, np.int64), list(known)
 
 
 def _stack(columns: Sequence[Vector], count: int) -> Vector:

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from backendai_hub.scheduling import reasons
-from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.backfill import Holding, Shadow, find_shadow
+from backendai_hub.scheduling.cluster import Cluster, Mask
+from backendai_hub.scheduling.gangs import Gang
+from backendai_hub.scheduling.holds import Hold, free_part, hold_window
 from backendai_hub.scheduling.ordering import Bands, Order, ShareState
-from backendai_hub.scheduling.placing import Placer
+from backendai_hub.scheduling.placing import Placer, Room
 from backendai_hub.scheduling.plugins import (
     UnknownPolicyError,
     find_placement,
     find_sequencer,
 )
+from backendai_hub.scheduling.preemption import find_victims
 from backendai_hub.scheduling.scoring import Scorer
 from backendai_hub.scheduling.shapes import Shapes, read_demand
 from backendai_hub.scheduling.snapshot import (
+    ContainerPlacement,
     GroupPolicy,
     NodeState,
     PendingSession,
     Placement,
+    PreemptionPlan,
+    Reservation,
+    RunningSession,
     Share,
     Snapshot,
 )
-from backendai_hub.scheduling.strategies import Dispersed, RoundRobin
+from backendai_hub.scheduling.strategies import Concentrated, Dispersed, RoundRobin
 
 Head = tuple[int, int]
 """Minus the priority, and the index in the snapshot's queue."""
+_MOST_PREEMPTIONS = 8
+"""How many preemptions one pass works out for one group."""
 
 
 class Line:
@@ -49,6 +61,16 @@ class Line:
         self._placer = Placer(self.cluster, scorer, allow_split=policy.allow_split)
         self._shapes = Shapes(self.cluster, allow_split=policy.allow_split)
         self._no_room: dict[object, str] = {}
+        self._now = snapshot.now
+        self._running = [r for r in snapshot.running if _is_here(r, self.cluster)]
+        self._started: list[Holding] = []
+        self._holds: list[Hold] = []
+        self.reservations: list[Reservation] = []
+        self.preemptions: list[PreemptionPlan] = []
+        for window in snapshot.windows:
+            for hold in hold_window(self.cluster, window, snapshot.now):
+                self._put_aside(hold)
+        self._keep_reserved(snapshot.reserved)
 
     def _follow(self, policy: GroupPolicy) -> tuple[Order, Scorer]:
         """Begin what the policy names; if it is not there, the line waits for it."""
@@ -88,40 +110,260 @@ class Line:
         """Take room for *session*, or say why there is none."""
         if self._problem:
             return self._problem
-        shape = self._shapes.of(session)
-        owner = "" if self.cluster.keeps_apart else session.owner_id
-        known = self._no_room.get((shape, owner))
+        ends = self._end_of(session)
+        beside = self._open_holds(session, ends) if self._holds else ()
+        key = self._class_of(session, beside)
+        known = self._no_room.get(key)
         if known is not None:
             return known
-        found = self._place_alone(session)
-        if found is None:
-            reason = reasons.explain_no_room(self.cluster, session)
-            self._no_room[shape, owner] = reason
+        rooms = self._try(self._placer, self._shapes, session)
+        if rooms is None and beside:
+            rooms = self._use_holds(session, beside)
+        if rooms is None:
+            reason = self._explain(session, beside)
+            self._no_room[key] = reason
             return reason
-        return found
+        self._started += [Holding(r.row, r.shares, ends) for r in rooms]
+        if self._holds:
+            self._release(session)
+        return self._write(session, rooms)
 
-    def _place_alone(self, session: PendingSession) -> Placement | None:
+    def _class_of(self, session: PendingSession, beside: Sequence[Hold]) -> object:
+        """Return what sessions have in common that find room, or none, together."""
         shape = self._shapes.of(session)
-        while (row := self._placer.find(shape, session.owner_id)) >= 0:
-            shares = self._placer.take(shape, row)
-            if shares is None:
-                self._placer.rule_out(shape, row)
-                continue
-            return self._settle(session, row, shares)
+        owner = "" if self.cluster.keeps_apart else session.owner_id
+        if not session.members and not beside:
+            return (shape, owner)
+        asked = tuple(member.request for member in session.members)
+        return (shape, owner, asked, session.layout, tuple(map(id, beside)))
+
+    def _try(
+        self,
+        placer: Placer,
+        shapes: Shapes,
+        session: PendingSession,
+        among: Mask | None = None,
+    ) -> list[Room] | None:
+        """Take room for all containers of *session*, or for none."""
+        if session.members:
+            return Gang(placer, shapes, session, among).place(self.policy.rack_label)
+        shape = shapes.of(session)
+        while (row := placer.find(shape, session.owner_id, among)) >= 0:
+            shares = placer.take(shape, row)
+            if shares is not None:
+                return [placer.settle(row, shares, session.owner_id)]
+            placer.rule_out(shape, row)
         return None
 
-    def _settle(
-        self, session: PendingSession, row: int, shares: Sequence[Share]
-    ) -> Placement:
-        node = self.cluster.nodes[row]
-        self.cluster.claim(row, session.owner_id)
-        self.cluster.spare[row] -= 1
+    def _write(self, session: PendingSession, rooms: Sequence[Room]) -> Placement:
+        nodes = self.cluster.nodes
+        first = nodes[rooms[0].row]
         return Placement(
             session=session.id,
-            node=node.id,
-            image=session.references[node.runtime],
-            shares=tuple(shares),
+            node=first.id,
+            image=session.references[first.runtime],
+            shares=rooms[0].shares,
+            members=tuple(
+                ContainerPlacement(
+                    member=member.name,
+                    node=nodes[room.row].id,
+                    image=session.references[nodes[room.row].runtime],
+                    shares=room.shares,
+                )
+                for member, room in zip(session.members, rooms, strict=True)
+            )
+            if session.members
+            else (),
         )
+
+    # --- what is kept for others -----------------------------------------------------
+
+    def _end_of(self, session: PendingSession) -> int | None:
+        """Tell when *session* ends at the latest if it starts now."""
+        lifetime = session.lifetime
+        if lifetime is None:
+            lifetime = self.policy.max_lifetime
+        return None if lifetime is None else self._now + lifetime
+
+    def _put_aside(self, hold: Hold) -> None:
+        if hold.shares:
+            hold.put_aside(self.cluster)
+            self._holds.append(hold)
+
+    def _open_holds(
+        self, session: PendingSession, ends: int | None
+    ) -> tuple[Hold, ...]:
+        return tuple(
+            h
+            for h in self._holds
+            if h.shares and h.lets(session, now=self._now, ends=ends)
+        )
+
+    def _use_holds(
+        self, session: PendingSession, holds: Sequence[Hold]
+    ) -> list[Room] | None:
+        """Try again with what is kept for others but free until they need it."""
+        for hold in holds:
+            hold.put_back(self.cluster)
+        rooms = self._try(self._placer, self._shapes, session)
+        taken: dict[int, list[Share]] = {}
+        for room in rooms or ():
+            taken.setdefault(room.row, []).extend(room.shares)
+        for hold in holds:
+            if hold.row in taken:
+                taken[hold.row] = hold.use(taken[hold.row])
+            hold.put_aside(self.cluster)
+        return rooms
+
+    def _release(self, session: PendingSession) -> None:
+        """Keep nothing any more for who has started."""
+        own = [hold for hold in self._holds if hold.session == session.id]
+        for hold in own:
+            hold.put_back(self.cluster)
+            self._holds.remove(hold)
+        if own:
+            self._no_room.clear()
+            self.reservations = [
+                r for r in self.reservations if r.session != session.id
+            ]
+
+    def _keep_reserved(self, reserved: Sequence[Reservation]) -> None:
+        """Go on keeping what passes before have promised to those who still wait."""
+        waiting = {session.id: session for session in self._queue}
+        for one in reserved:
+            session = waiting.get(one.session)
+            if session is None or session.hold or self._problem:
+                continue
+            if not one.displacing:
+                self._reserve(session, stay=one.parts[0].node)
+                continue
+            for part in one.parts:
+                row = self.cluster.row.get(part.node)
+                if row is not None:
+                    free = self.cluster.clip(row, part.shares)
+                    why = "kept for a session that displaces another"
+                    self._put_aside(Hold(row, free, why=why, session=session.id))
+            self.reservations.append(one)
+
+    def _is_patient(self, session: PendingSession) -> bool:
+        """Tell whether *session* has waited too long and nothing is reserved yet."""
+        after = self.policy.reserve_after
+        return (
+            after is not None
+            and self._now - session.since >= after
+            and all(r.displacing and r.session != session.id for r in self.reservations)
+        )
+
+    def _reserve(self, session: PendingSession, *, stay: str = "") -> str:
+        """Keep devices for *session* and say when it starts, if anything can be."""
+        placer, shapes = self._copy()
+        shape = shapes.of(session)
+        if session.members:
+            shape = max(
+                (shapes.asking(session, m.request) for m in session.members),
+                key=lambda s: s.demand.milli,
+            )
+
+        def attempt(row: int) -> list[Room] | None:
+            if not placer.has_room(shape, row):
+                return None
+            among = None
+            if not session.members:
+                among = np.zeros(len(self.cluster.nodes), bool)
+                among[row] = True
+            return self._try(placer, shapes, session, among)
+
+        rooms = self._try(placer, shapes, session)
+        shadow = (
+            Shadow(tuple(rooms), self._now, ())
+            if rooms is not None
+            else find_shadow(
+                placer,
+                attempt,
+                [*self._holdings(), *self._started],
+                now=self._now,
+                stay=self.cluster.row.get(stay, -1),
+            )
+        )
+        if shadow is None:
+            return ""
+        for hold in shadow.keep(session.id, now=self._now):
+            self._put_aside(hold)
+        told = shadow.tell(placer, session.id, session.group)
+        self.reservations.append(told)
+        return reasons.tell_reservation(told, self.cluster)
+
+    def _holdings(self) -> list[Holding]:
+        return [
+            Holding(self.cluster.row[node], shares, running.ends)
+            for running in self._running
+            for node, shares in running.holdings
+            if node in self.cluster.row
+        ]
+
+    def _copy(self) -> tuple[Placer, Shapes]:
+        """Return a copy of the cluster to try things on."""
+        fork = self.cluster.fork()
+        split = self.policy.allow_split
+        scorer = Concentrated().scorer(fork, ())
+        return Placer(fork, scorer, allow_split=split), Shapes(fork, allow_split=split)
+
+    # --- why it waits ----------------------------------------------------------------
+
+    def _explain(self, session: PendingSession, beside: Sequence[Hold]) -> str:
+        """Say why there is no room, and what is done about it."""
+        parts = [reasons.explain_no_room(self.cluster, session)]
+        others = [h for h in self._holds if h not in beside and h.shares]
+        if others:
+            parts.append(reasons.tell_holds(others))
+        displaced = self._displace(session)
+        if displaced:
+            parts.append(displaced)
+        elif self._is_patient(session):
+            parts.append(self._reserve(session))
+        return "; ".join(part for part in parts if part)
+
+    def _displace(self, session: PendingSession) -> str:
+        """Work out who would have to go for *session*; nobody goes yet."""
+        if (
+            not self.policy.preemption.enabled
+            or session.members
+            or len(self.preemptions) >= _MOST_PREEMPTIONS
+            or any(r.session == session.id for r in self.reservations)
+        ):
+            return ""
+        chosen = {v.session for p in self.preemptions for v in p.victims}
+        placer, shapes = self._copy()
+        found = find_victims(
+            placer,
+            shapes.of(session),
+            session,
+            [r for r in self._running if r.id not in chosen],
+            rules=self.policy.preemption,
+            now=self._now,
+        )
+        if found is None:
+            return ""
+        victims = {v.session for v in found.victims}
+        back = [
+            share
+            for running in self._running
+            if running.id in victims
+            for node, shares in running.holdings
+            if node == found.node
+            for share in shares
+        ]
+        row = self.cluster.row[found.node]
+        why = "kept for a session that displaces another"
+        self._put_aside(
+            Hold(row, free_part(found.shares, back), why=why, session=session.id)
+        )
+        self.preemptions.append(found)
+        return reasons.tell_preemption(found, self.cluster)
+
+
+def _is_here(running: RunningSession, cluster: Cluster) -> bool:
+    return any(node in cluster.row for node, _ in running.holdings)
 
 
 def _nobody(snapshot: Snapshot) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,14 @@ from backendai_hub.scheduling.shapes import Shape
 from backendai_hub.scheduling.snapshot import Share
 
 _HUGE = 1e300
+
+
+class Room(NamedTuple):
+    """What one container has taken, with whom its node belonged to before."""
+
+    row: int
+    shares: tuple[Share, ...]
+    owner: int
 
 
 class Placer:
@@ -63,6 +72,15 @@ class Placer:
             return np.zeros(len(self._all), bool)
         mask: Mask = self._renew(shape) < np.inf
         return mask
+
+    def has_room(self, shape: Shape, row: int) -> bool:
+        """Tell whether one node has room for *shape*, whomever it serves."""
+        if shape.never or (shape.barred is not None and shape.barred[row]):
+            return False
+        return all(column[row] >= least for column, least in shape.tests) and all(
+            one[row] >= least or several[row] >= least
+            for one, several, least in shape.either
+        )
 
     def rule_out(self, shape: Shape, row: int) -> None:
         """Note that a node has no room after all, until it changes."""
@@ -147,3 +165,17 @@ class Placer:
         if not shape.entangled:
             cluster.take(row, shares)
         return shares
+
+    def settle(self, row: int, shares: Sequence[Share], owner_id: str) -> Room:
+        """Note whose container it is that has taken *shares*."""
+        cluster = self.cluster
+        room = Room(row, tuple(shares), cluster.owner_of(row))
+        cluster.claim(row, owner_id)
+        cluster.spare[row] -= 1
+        return room
+
+    def undo(self, room: Room) -> None:
+        """Give back what a container has taken, as if it had never been there."""
+        self.cluster.spare[room.row] += 1
+        self.cluster.unclaim(room.row, room.owner)
+        self.cluster.give(room.row, room.shares)

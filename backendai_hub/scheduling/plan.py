@@ -69,6 +69,8 @@ class Pass:
         return Plan(
             placements=tuple(placements),
             waiting=waiting,
+            reservations=tuple(r for line in lines for r in line.reservations),
+            preemptions=tuple(p for line in lines for p in line.preemptions),
             decided=decided,
             complete=not heads,
         )

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 
-from backendai_hub.core.slots import ResourceSlots, describe_amount
-from backendai_hub.scheduling.cluster import Cluster
-from backendai_hub.scheduling.snapshot import PendingSession
+from backendai_hub.core.slots import MILLI, SlotType, describe_amount, slot_type
+from backendai_hub.scheduling.cluster import Cluster, Mask, Vector
+from backendai_hub.scheduling.holds import Hold
+from backendai_hub.scheduling.snapshot import (
+    PendingSession,
+    PreemptionPlan,
+    Reservation,
+)
+from backendai_hub.scheduling.strategies import comparing_order
 
 NO_NODES = "no node has joined yet; it starts when one does"
 NO_NODES_IN_GROUP = "no node is in its resource group yet; it starts when one is"
+_OTHERS = "cannot keep users apart and serves somebody else"
+_FULL = "runs as many containers as it may"
 
 
 def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
@@ -19,72 +28,68 @@ def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
     if not cluster.nodes:
         return NO_NODES
     rows = _group(cluster, session)
-    if not rows:
+    if not rows.any():
         return NO_NODES_IN_GROUP
-    unfit: Counter[str] = Counter()
-    candidates: list[int] = []
-    serving = cluster.serving(session.owner_id).tolist()
-    for row in rows:
-        node = cluster.nodes[row]
-        why = (
-            node.closed
-            or ("" if node.runtime in session.references else "cannot run this image")
-            or (
-                ""
-                if node.architecture == session.architecture
-                else f"is {node.architecture}, not {session.architecture}"
-            )
-            or (
-                ""
-                if serving[row]
-                else "cannot keep users apart and serves somebody else"
-            )
-        )
-        if why:
-            unfit[why] += 1
-        else:
-            candidates.append(row)
-    nodes = "1 node" if len(rows) == 1 else f"{len(rows)} nodes"
-    parts = [f"{count} of {nodes}: {why}" for why, count in unfit.items()]
-    if candidates:
-        parts.extend(_shortfalls(cluster, session.request, candidates, nodes))
+    count = int(rows.sum())
+    nodes = "1 node" if count == 1 else f"{count} nodes"
+    unfit, candidates = _sort_out(cluster, session, rows)
+    parts = [f"{many} of {nodes}: {why}" for why, many in unfit.items()]
+    if session.members:
+        parts += _explain_members(cluster, session, candidates)
+    elif len(candidates):
+        parts += _shortfalls(cluster, session.request, candidates)
     return "; ".join(parts) or "the node that had room has just been taken"
 
 
-def _group(cluster: Cluster, session: PendingSession) -> list[int]:
+def _group(cluster: Cluster, session: PendingSession) -> Mask:
     """Return the nodes of the session's resource group; others are not told of."""
-    return [
-        row
-        for row, node in enumerate(cluster.nodes)
-        if session.group in {"", node.group}
-    ]
+    return cluster.in_group(session.group)
+
+
+def _sort_out(
+    cluster: Cluster, session: PendingSession, rows: Mask
+) -> tuple[dict[str, int], Vector]:
+    """Count the nodes that may not run it, by why, and return the others."""
+    closed, words = cluster.closures
+    obstacles, more = cluster.obstacles(session)
+    names = [*words, *more, _OTHERS, _FULL]
+    beyond = np.where(obstacles > 0, obstacles + len(words), 0)
+    why = np.where(closed > 0, closed, beyond)
+    why[(why == 0) & ~cluster.serving(session.owner_id)] = len(names) - 2
+    if cluster.limits_containers:
+        why[(why == 0) & (cluster.spare < 1)] = len(names) - 1
+    codes, first, counts = np.unique(why[rows], return_index=True, return_counts=True)
+    order = np.argsort(first)
+    unfit = {names[int(codes[i])]: int(counts[i]) for i in order if codes[i]}
+    return unfit, np.flatnonzero(rows & (why == 0))
 
 
 def _shortfalls(
-    cluster: Cluster, request: ResourceSlots, candidates: list[int], nodes: str
+    cluster: Cluster, request: Mapping[str, int], candidates: Vector
 ) -> list[str]:
+    """Say which slots no candidate has, or what those lack that have the scarcest."""
     parts = []
-    together = np.ones(len(cluster.nodes), bool)
+    fits = {slot: cluster.fits(slot, n)[candidates] for slot, n in request.items()}
     for slot, amount in request.items():
-        fits = cluster.fits(slot, amount)
-        together &= fits
-        if fits[candidates].any():
-            continue
-        column = cluster.column.get(slot)
-        best, piece, name = 0, 0, cluster.nodes[candidates[0]].name
-        if column is not None:
-            row = candidates[int(np.argmax(cluster.free[candidates, column]))]
-            best, name = int(cluster.free[row, column]), cluster.nodes[row].name
-            piece = int(cluster.largest[row, column])
-        parts.append(
-            f"{slot}: asks {describe_amount(slot, amount)},"
-            f" {describe_amount(slot, best)} free on {name}"
-            + _in_pieces(slot, amount, best, piece)
-            + (f", the best of {len(candidates)} nodes" if len(candidates) > 1 else "")
-        )
-    if not parts and not together[candidates].any():
-        parts.append(f"no single one of {nodes} has all of it free at once")
-    return parts
+        if not fits[slot].any():
+            parts.append(_nowhere(cluster, slot, amount, candidates))
+    return parts or _together(cluster, request, fits, candidates)
+
+
+def _nowhere(cluster: Cluster, slot: str, amount: int, candidates: Vector) -> str:
+    column = cluster.column.get(slot)
+    best, piece, row = 0, 0, int(candidates[0])
+    if column is not None:
+        free = cluster.free_of(column)[candidates]
+        row = int(candidates[int(np.argmax(free))])
+        best = int(free.max())
+        piece = int(cluster.largest_of(column)[row])
+    return (
+        f"{slot}: asks {describe_amount(slot, amount)},"
+        f" {describe_amount(slot, best)} free on {cluster.nodes[row].name}"
+        + _in_pieces(slot, amount, best, piece)
+        + (f", the best of {len(candidates)} nodes" if len(candidates) > 1 else "")
+    )
 
 
 def _in_pieces(slot: str, amount: int, together: int, piece: int) -> str:
@@ -94,38 +99,172 @@ def _in_pieces(slot: str, amount: int, together: int, piece: int) -> str:
     return f" in pieces of at most {describe_amount(slot, piece)}"
 
 
+def _together(
+    cluster: Cluster,
+    request: Mapping[str, int],
+    fits: Mapping[str, Mask],
+    candidates: Vector,
+) -> list[str]:
+    """Say what the nodes lack that have enough of the scarcest slot."""
+    order = [
+        cluster.slots[c]
+        for c in comparing_order(cluster.slots)
+        if cluster.slots[c] in request
+    ]
+    if not order:
+        return []
+    scarce, parts = order[0], []
+    left = fits[scarce].copy()
+    for slot in order[1:]:
+        lacking = left & ~fits[slot]
+        if not lacking.any():
+            continue
+        left &= fits[slot]
+        rows = candidates[lacking]
+        short = request[slot] - _most(cluster, slot, request[slot])[rows]
+        nearest = int(np.argmin(short))
+        many = len(rows)
+        parts.append(
+            f"{many} of {len(candidates)} {'node' if len(candidates) == 1 else 'nodes'}"
+            f" {'has' if many == 1 else 'have'} {_amount(scarce, request[scarce])} free"
+            f" but not {_amount(slot, request[slot])};"
+            f" nearest {cluster.nodes[int(rows[nearest])].name} lacks"
+            f" {describe_amount(slot, int(short[nearest]))}"
+        )
+    return parts
+
+
+def _most(cluster: Cluster, slot: str, amount: int) -> Vector:
+    """Return how much of *slot* each node can give in a way that counts."""
+    column = cluster.column[slot]
+    most = cluster.largest_of(column)
+    if slot_type(slot) is SlotType.COUNT and amount % MILLI == 0:
+        most = np.maximum(most, cluster.untouched_of(column))
+    return most
+
+
+def _amount(slot: str, amount: int) -> str:
+    """Write an amount with its slot: ``2 cuda.device``, ``64 GiB mem``."""
+    return f"{describe_amount(slot, amount)} {slot}"
+
+
+def _explain_members(
+    cluster: Cluster, session: PendingSession, candidates: Vector
+) -> list[str]:
+    """Say for a cluster which member is in the way, or that they all are together."""
+    if not len(candidates):
+        return []
+    for member in session.members:
+        room = np.ones(len(candidates), bool)
+        for slot, amount in member.request.items():
+            room &= cluster.fits(slot, amount)[candidates]
+        if not room.any():
+            parts = _shortfalls(cluster, member.request, candidates)
+            return [f"container {member.name}: {part}" for part in parts]
+    where = "one node has" if session.layout == "one-node" else "the nodes have"
+    return [
+        f"its {len(session.members)} containers start together or not at all, and"
+        f" {where} no room for all of them now"
+    ]
+
+
+# --- what is done about it ---------------------------------------------------------
+
+
+def tell_holds(holds: Sequence[Hold]) -> str:
+    """Say what is free but kept for others."""
+    counts: dict[str, set[int]] = {}
+    for hold in holds:
+        counts.setdefault(hold.why, set()).add(hold.row)
+    return "; ".join(
+        f"devices of {len(rows)} {'node' if len(rows) == 1 else 'nodes'} are {why}"
+        for why, rows in counts.items()
+    )
+
+
+def tell_reservation(reservation: Reservation, cluster: Cluster) -> str:
+    """Say what is kept for it, and when it starts at the latest."""
+    names = sorted({cluster.nodes[cluster.row[p.node]].name for p in reservation.parts})
+    place = f"devices of {', '.join(names)} are kept for it"
+    if reservation.starts is None:
+        return f"{place} as they become free; when those there end is not known"
+    moment = datetime.fromtimestamp(reservation.starts, UTC)
+    return f"{place}; it starts at the latest at {moment:%Y-%m-%d %H:%M} UTC"
+
+
+def tell_preemption(plan: PreemptionPlan, cluster: Cluster) -> str:
+    """Say who would have to go."""
+    count = len(plan.victims)
+    return (
+        f"{'1 session' if count == 1 else f'{count} sessions'} of less job priority on"
+        f" {cluster.nodes[cluster.row[plan.node]].name} would have to go for it"
+    )
+
+
 def explain_never(cluster: Cluster, session: PendingSession) -> str | None:
     """Say what no node could ever give, or None if some node could.
 
     Judged by what nodes have in all, whether or not they answer at the moment.
     """
-    usable = [
-        row
-        for row in _group(cluster, session)
-        if cluster.nodes[row].runtime in session.references
-        and cluster.nodes[row].architecture == session.architecture
-    ]
-    if not usable:
-        return "no node can run this image"
-    possible = np.ones(len(cluster.nodes), bool)
+    usable = np.flatnonzero(cluster.able(session))
+    if not len(usable):
+        return _why_unusable(cluster, session)
+    if session.members:
+        return _never_together(cluster, session, usable)
+    return _never(cluster, session.request, usable)
+
+
+def _why_unusable(cluster: Cluster, session: PendingSession) -> str:
+    obstacles, words = cluster.obstacles(session)
+    left = {words[int(c)] for c in np.unique(obstacles[_group(cluster, session)])}
+    labels = sorted(w for w in left if w.startswith(("is not labelled", "is not one")))
+    return f"every node {labels[0]}" if labels else "no node can run this image"
+
+
+def _never_together(
+    cluster: Cluster, session: PendingSession, usable: Vector
+) -> str | None:
+    for member in session.members:
+        why = _never(cluster, member.request, usable)
+        if why is not None:
+            return f"container {member.name}: {why}"
+    together: dict[str, int] = {}
+    for member in session.members:
+        for slot, amount in member.request.items():
+            together[slot] = together.get(slot, 0) + amount
+    one = session.layout == "one-node"
+    for slot, amount in together.items():
+        total = cluster.total_of(cluster.column[slot])[usable]
+        most = int(total.max() if one else total.sum())
+        if most < amount:
+            where = "the largest node has" if one else "all nodes together have"
+            return (
+                f"{slot}: its containers ask {describe_amount(slot, amount)}, {where}"
+                f" {describe_amount(slot, most)}"
+            )
+    return None
+
+
+def _never(cluster: Cluster, request: Mapping[str, int], usable: Vector) -> str | None:
+    possible = np.ones(len(usable), bool)
     parts = []
-    for slot, amount in session.request.items():
-        fits = cluster.fits(slot, amount, ever=True)
+    for slot, amount in request.items():
+        fits = cluster.fits(slot, amount, ever=True)[usable]
         possible &= fits
-        if fits[usable].any():
+        if fits.any():
             continue
         column = cluster.column.get(slot)
         most = piece = 0
         if column is not None:
-            row = usable[int(np.argmax(cluster.total[usable, column]))]
-            most = int(cluster.total[row, column])
-            piece = int(cluster.biggest[row, column])
+            total = cluster.total_of(column)[usable]
+            row = int(usable[int(np.argmax(total))])
+            most, piece = int(total.max()), int(cluster.biggest_of(column)[row])
         parts.append(
             f"{slot}: asks {describe_amount(slot, amount)}, the largest node has"
             f" {describe_amount(slot, most)}" + _in_pieces(slot, amount, most, piece)
         )
     if parts:
         return "; ".join(parts)
-    if not possible[usable].any():
+    if not possible.any():
         return "no single node has all of it, even when empty"
     return None

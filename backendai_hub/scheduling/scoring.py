@@ -23,6 +23,8 @@ class Demand(NamedTuple):
     """The column of the accelerator it asks for, or -1."""
     milli: int = 0
     """How much of it: below 1000 a fraction, otherwise whole devices."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Labels that its nodes must have."""
 
 
 class Scorer(Protocol):

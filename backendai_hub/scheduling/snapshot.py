@@ -133,6 +133,8 @@ class ReservedWindow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Which devices of the nodes; without any, all."""
     open_to: tuple[ScopeKey, ...] = ()
     """Who may use them meanwhile: a class. Nobody: maintenance."""
+    notice: int = 86_400
+    """How long before it begins sessions of unknown length are kept off."""
 
 
 class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -157,15 +159,23 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The label that tells which nodes are close to each other."""
 
 
+class ReservedPart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Devices of one node that are kept for one container."""
+
+    node: str
+    shares: tuple[Share, ...]
+
+
 class Reservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a pass keeps for the first who has waited too long."""
+    """What a pass keeps for the first who has waited too long, or for who displaces."""
 
     session: str
     group: str
-    node: str
-    shares: tuple[Share, ...]
+    parts: tuple[ReservedPart, ...]
     starts: int | None
     """When it can start at the latest; None while nobody knows who leaves when."""
+    displacing: bool = False
+    """Whether it waits for sessions that it has displaced, and for exactly those."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -179,7 +189,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     running: tuple[RunningSession, ...] = ()
     windows: tuple[ReservedWindow, ...] = ()
     reserved: tuple[Reservation, ...] = ()
-    """What the pass before has reserved; kept unless it can start earlier."""
+    """What passes before have reserved: those who wait for it do not lose it again."""
     now: int = 0
 
 
@@ -228,6 +238,17 @@ class PreemptionPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     shares: tuple[Share, ...]
     mode: Literal["terminate", "reschedule"]
     victims: tuple[Victim, ...]
+
+    def reserve(self, group: str) -> Reservation:
+        """Return what keeps the room for it while its victims leave."""
+        part = ReservedPart(node=self.node, shares=self.shares)
+        return Reservation(
+            session=self.session,
+            group=group,
+            parts=(part,),
+            starts=None,
+            displacing=True,
+        )
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):

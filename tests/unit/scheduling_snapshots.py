@@ -9,8 +9,12 @@ from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.snapshot import (
     DeviceState,
+    GroupPolicy,
+    Member,
     NodeState,
     PendingSession,
+    RunningSession,
+    Share,
     Snapshot,
 )
 
@@ -87,20 +91,60 @@ def pending(
     mem: int = 0,
     gpus: float = 0,
     shares: float = 0,
+    request: ResourceSlots | None = None,
+    **changes: Any,
 ) -> PendingSession:
+    asked = ask(cpu=cpu, mem=mem, gpus=gpus, shares=shares)
+    return PendingSession(
+        **{
+            "id": name,
+            "owner_id": user,
+            "request": asked if request is None else request,
+            "references": {"docker": "lab:1"},
+            "architecture": "x86_64",
+            "scopes": ((ScopeKind.PROJECT, project), (ScopeKind.USER, user)),
+            **changes,
+        }
+    )
+
+
+def ask(
+    *, cpu: float = 0, mem: int = 0, gpus: float = 0, shares: float = 0
+) -> ResourceSlots:
     amounts = {
         "cpu": milli(cpu),
         "mem": mem,
         "cuda.device": milli(gpus),
         "cuda.shares": milli(shares),
     }
-    return PendingSession(
-        id=name,
-        owner_id=user,
-        request=ResourceSlots(amounts),
-        references={"docker": "lab:1"},
-        architecture="x86_64",
-        scopes=((ScopeKind.PROJECT, project), (ScopeKind.USER, user)),
+    return ResourceSlots(amounts)
+
+
+def cluster_of(
+    name: str, *requests: ResourceSlots, layout: str = "one-node", **changes: Any
+) -> PendingSession:
+    """A session of several containers."""
+    together = ResourceSlots()
+    for request in requests:
+        together += request
+    members = tuple(
+        Member(name=f"{name}-{i}", request=r) for i, r in enumerate(requests)
+    )
+    return pending(name, request=together, members=members, layout=layout, **changes)
+
+
+def running(
+    name: str, place: NodeState, *shares: Share, user: str = "alice", **changes: Any
+) -> RunningSession:
+    """A session that holds *shares* of a node; they must not be free there."""
+    return RunningSession(
+        **{
+            "id": name,
+            "owner_id": user,
+            "scopes": ((ScopeKind.PROJECT, "default"), (ScopeKind.USER, user)),
+            "holdings": ((place.id, shares),),
+            **changes,
+        }
     )
 
 
@@ -123,9 +167,14 @@ def snapshot(
     nodes: Iterable[NodeState],
     queue: Iterable[PendingSession],
     scopes: Iterable[QuotaScope] = (),
+    *,
+    policy: GroupPolicy | None = None,
+    **changes: Any,
 ) -> Snapshot:
     return Snapshot(
         nodes=tuple(nodes),
         queue=tuple(queue),
         scopes={(scope.kind, scope.id): scope for scope in scopes},
+        groups={} if policy is None else {"": policy},
+        **changes,
     )

@@ -284,7 +284,7 @@ def test_what_is_there_only_in_pieces_is_said_to_be():
     nodes = [node("a", host(4, used=3), gpu("a/0")), node("b", host(4))]
     decided = decide(nodes, [pending(cpu=2, gpus=1)])
     assert decided.waiting == {
-        "s": "no single one of 2 nodes has all of it free at once"
+        "s": "1 of 2 nodes has 1 cuda.device free but not 2 cpu; nearest a lacks 1"
     }
 
 

@@ -1,0 +1,316 @@
+"""Devices kept for who has waited too long, for windows, and for who displaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from backendai_hub.core.groups import Preemption
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.scheduling.plan import plan
+from backendai_hub.scheduling.snapshot import GroupPolicy, ReservedWindow, Share
+from tests.unit.scheduling_snapshots import (
+    ask,
+    cluster_of,
+    gpu,
+    host,
+    milli,
+    node,
+    pending,
+    running,
+    snapshot,
+)
+
+NOW, HOUR = 100_000, 3600
+LONG_AGO = NOW - 2 * HOUR
+
+
+def device(name: str) -> Share:
+    return Share(name, "cuda.device", 1000)
+
+
+def busy(name: str, *used: int, count: int = 2) -> Any:
+    """A node with GPUs of which some are in use."""
+    return node(
+        name,
+        host(64),
+        *(gpu(f"{name}/{i}", used=float(i in used)) for i in range(count)),
+    )
+
+
+def names(decided: Any) -> set[str]:
+    return {p.session for p in decided.placements}
+
+
+def decide(nodes: Any, queue: Any, **changes: Any) -> Any:
+    return plan(snapshot(nodes, queue, **{"now": NOW, **changes}))
+
+
+# --- for who has waited too long ---------------------------------------------------
+
+
+def test_who_has_waited_long_gets_devices_kept_until_enough_others_end():
+    place = busy("a", 0)
+    first = running("r", place, device("a/0"), ends=NOW + HOUR)
+    wide = pending("wide", gpus=2, since=LONG_AGO)
+    decided = decide([place], [wide, pending("small", gpus=1)], running=[first])
+    assert names(decided) == set()
+    [kept] = decided.reservations
+    assert (kept.session, kept.starts) == ("wide", NOW + HOUR)
+    assert kept.parts[0].node == "a"
+    assert "it starts at the latest at 1970-01-02 04:46 UTC" in decided.waiting["wide"]
+    assert "kept for a session that has waited longer" in decided.waiting["small"]
+
+
+def test_who_has_not_waited_long_enough_keeps_nothing():
+    place = busy("a", 0)
+    first = running("r", place, device("a/0"), ends=NOW + HOUR)
+    wide = pending("wide", gpus=2, since=NOW - HOUR + 1)
+    decided = decide([place], [wide, pending("small", gpus=1)], running=[first])
+    assert names(decided) == {"small"}
+    assert decided.reservations == ()
+
+
+def test_who_ends_in_time_may_use_what_is_kept():
+    place = busy("a", 0)
+    first = running("r", place, device("a/0"), ends=NOW + HOUR)
+    wide = pending("wide", gpus=2, since=LONG_AGO)
+    for lifetime, starts in ((HOUR, True), (HOUR + 1, False), (None, False)):
+        small = pending("small", gpus=1, lifetime=lifetime)
+        decided = decide([place], [wide, small], running=[first])
+        assert names(decided) == ({"small"} if starts else set())
+
+
+def test_what_is_kept_is_used_once():
+    place = busy("a", 0)
+    first = running("r", place, device("a/0"), ends=NOW + HOUR)
+    queue = [pending("wide", gpus=2, since=LONG_AGO)]
+    queue += [pending(f"s{i}", gpus=1, lifetime=60) for i in range(3)]
+    assert names(decide([place], queue, running=[first])) == {"s0"}
+
+
+def test_who_does_not_touch_what_is_kept_may_start():
+    places = [busy("a", 0), busy("b", 0, 1)]
+    ends = {"a": NOW + HOUR, "b": NOW + 2 * HOUR}
+    held = [running("ra", places[0], device("a/0"), ends=ends["a"])]
+    held += [
+        running(f"rb{i}", places[1], device(f"b/{i}"), ends=ends["b"]) for i in (0, 1)
+    ]
+    queue = [pending("wide", gpus=2, since=LONG_AGO), pending("plain", cpu=1)]
+    decided = decide(places, queue, running=held)
+    assert names(decided) == {"plain"}
+    assert decided.reservations[0].parts[0].node == "a"
+
+
+def test_where_nobody_knows_who_ends_when_the_node_with_fewest_in_the_way_is_drained():
+    places = [busy("a", 0, 1), busy("b", 0)]
+    held = [running(f"ra{i}", places[0], device(f"a/{i}")) for i in (0, 1)]
+    held += [running("rb", places[1], device("b/0"))]
+    queue = [
+        pending("wide", gpus=2, since=LONG_AGO),
+        pending("small", gpus=1, lifetime=1),
+    ]
+    decided = decide(places, queue, running=held)
+    assert names(decided) == set()
+    [kept] = decided.reservations
+    assert (kept.parts[0].node, kept.starts) == ("b", None)
+    assert "when those there end is not known" in decided.waiting["wide"]
+
+
+def test_a_reservation_stays_with_who_has_it_even_behind_others():
+    places = [busy("a", 0, 1), busy("b", 0)]
+    held = [running(f"ra{i}", places[0], device(f"a/{i}")) for i in (0, 1)]
+    held += [running("rb", places[1], device("b/0"))]
+    wide = pending("wide", gpus=2, since=LONG_AGO)
+    kept = decide(places, [wide], running=held).reservations
+    urgent = pending("urgent", gpus=1, priority=90, since=LONG_AGO)
+    later = decide(places, [wide, urgent], running=held, reserved=kept)
+    assert names(later) == set()
+    assert later.reservations == kept
+
+
+def test_who_has_a_reservation_uses_it_as_soon_as_there_is_room():
+    free = busy("a")
+    wide = pending("wide", gpus=2, since=LONG_AGO)
+    place = busy("a", 0)
+    held = running("r", place, device("a/0"), ends=NOW + HOUR)
+    kept = decide([place], [wide], running=[held]).reservations
+    urgent = pending("urgent", gpus=1, priority=90)
+    decided = decide([free], [wide, urgent], reserved=kept, now=NOW + 10)
+    assert names(decided) == {"wide"}
+    assert decided.reservations == ()
+
+
+def test_sessions_started_in_the_same_pass_count_with_their_end():
+    place = busy("a")
+    queue = [
+        pending("short", gpus=1, lifetime=HOUR, priority=20),
+        pending("wide", gpus=2, since=LONG_AGO),
+    ]
+    decided = decide([place], queue)
+    assert names(decided) == {"short"}
+    assert decided.reservations[0].starts == NOW + HOUR
+
+
+def test_a_cluster_gets_a_reservation_too():
+    places = [busy("a", 0), busy("b")]
+    held = running("r", places[0], device("a/0"), ends=NOW + HOUR)
+    gang = cluster_of("gang", *[ask(gpus=2)] * 2, layout="spread", since=LONG_AGO)
+    decided = decide(places, [gang, pending("small", gpus=1)], running=[held])
+    assert names(decided) == set()
+    [kept] = decided.reservations
+    assert {part.node for part in kept.parts} == {"a", "b"}
+    assert kept.starts == NOW + HOUR
+
+
+# --- windows -----------------------------------------------------------------------
+
+
+def test_before_a_window_only_those_start_who_end_in_time():
+    window = ReservedWindow(
+        name="maintenance", starts=NOW + HOUR, ends=NOW + 2 * HOUR, nodes=("a",)
+    )
+    for lifetime, starts in ((HOUR, True), (HOUR + 1, False), (None, False)):
+        one = pending("s", gpus=1, lifetime=lifetime)
+        decided = decide([busy("a")], [one], windows=[window])
+        assert names(decided) == ({"s"} if starts else set())
+    assert "kept for maintenance" in decided.waiting["s"]
+
+
+def test_who_does_not_say_how_long_is_kept_off_only_when_it_is_near():
+    window = ReservedWindow(
+        name="maintenance",
+        starts=NOW + HOUR,
+        ends=NOW + 2 * HOUR,
+        nodes=("a",),
+        notice=HOUR - 1,
+    )
+    one = pending("s", gpus=1)
+    assert names(decide([busy("a")], [one], windows=[window])) == {"s"}
+    assert not names(decide([busy("a")], [one], windows=[window], now=NOW + 1))
+
+
+def test_in_a_window_only_its_class_starts_and_afterwards_everybody():
+    window = ReservedWindow(
+        name="the course",
+        starts=NOW,
+        ends=NOW + HOUR,
+        nodes=("a",),
+        devices=("a/0",),
+        open_to=((ScopeKind.PROJECT, "course"),),
+    )
+    pupils = [pending(f"p{i}", project="course", gpus=1) for i in range(2)]
+    others = [pending(f"o{i}", gpus=1, lifetime=1) for i in range(2)]
+    decided = decide([busy("a")], [*others, *pupils], windows=[window])
+    assert names(decided) == {"o0", "p0"}
+    after = decide([busy("a")], others, windows=[window], now=NOW + HOUR)
+    assert names(after) == {"o0", "o1"}
+
+
+# --- displacing others -------------------------------------------------------------
+
+RULES = Preemption(enabled=True, victim_scope="resource-group")
+OPEN = GroupPolicy(preemption=RULES)
+
+
+def full(**changes: Any) -> tuple[Any, list[Any]]:
+    place = busy("a", 0, 1)
+    more = {"preemptible": True, "started": NOW - HOUR, **changes}
+    return place, [
+        running("old", place, device("a/0"), **{**more, "started": NOW - 2 * HOUR}),
+        running("new", place, device("a/1"), **more),
+    ]
+
+
+def test_the_oldest_of_less_job_priority_would_go_and_nobody_else_gets_its_room():
+    place, held = full()
+    urgent = pending("urgent", gpus=1, job_priority=1)
+    decided = decide([place], [urgent], running=held, policy=OPEN)
+    assert names(decided) == set()
+    [found] = decided.preemptions
+    assert (found.session, found.node, found.mode) == ("urgent", "a", "terminate")
+    assert [v.session for v in found.victims] == ["old"]
+    assert found.shares == (device("a/0"),)
+    assert (
+        "1 session of less job priority on a would have to go"
+        in (decided.waiting["urgent"])
+    )
+
+
+def test_no_more_go_than_have_to():
+    place, held = full()
+    place = replace(place, devices=(*place.devices, gpu("a/2"), gpu("a/3")))
+    held += [running("small", place, Share("a/host", "cpu", 1), preemptible=True)]
+    place = replace(
+        place, devices=(host(64, used=0.001, name="a/host"), *place.devices[1:])
+    )
+    wide = pending("wide", gpus=3, job_priority=1)
+    decided = decide([place], [wide], running=held, policy=OPEN)
+    assert len(decided.preemptions[0].victims) == 1
+
+
+def test_the_free_part_of_what_will_be_needed_is_kept():
+    place, held = full()
+    place = replace(place, devices=(*place.devices, gpu("a/2")))
+    wide = pending("wide", gpus=2, job_priority=1)
+    decided = decide([place], [wide, pending("s", gpus=1)], running=held, policy=OPEN)
+    assert names(decided) == set()
+    assert "displaces another" in decided.waiting["s"]
+
+
+def test_who_may_not_be_displaced_stays():
+    urgent = pending("urgent", user="alice", gpus=1, job_priority=1)
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"preemptible": False}, {}),
+        ({"job_priority": 1}, {}),
+        ({"group": "other"}, {}),
+        ({"user": "bob"}, {"victim_scope": "user"}),
+        ({}, {"min_runtime": 3 * HOUR}),
+        ({}, {"enabled": False}),
+    ]
+    for change, rule in cases:
+        place, held = full(**change)
+        policy = GroupPolicy(preemption=replace(RULES, **rule))
+        decided = decide([place], [urgent], running=held, policy=policy)
+        assert decided.preemptions == (), (change, rule)
+
+
+def test_the_order_of_victims_is_the_groups():
+    urgent = pending("urgent", gpus=1, job_priority=1)
+    for order, victim in (("oldest", "old"), ("newest", "new")):
+        place, held = full()
+        policy = GroupPolicy(preemption=replace(RULES, order=order))
+        [found] = decide([place], [urgent], running=held, policy=policy).preemptions
+        assert [v.session for v in found.victims] == [victim]
+
+
+def test_two_who_displace_have_different_victims():
+    place, held = full()
+    queue = [
+        pending("u1", gpus=1, job_priority=1),
+        pending("u2", gpus=1, cpu=1, job_priority=1),
+    ]
+    decided = decide([place], queue, running=held, policy=OPEN)
+    assert [p.victims[0].session for p in decided.preemptions] == ["old", "new"]
+
+
+def test_what_displaced_sessions_leave_waits_for_who_has_displaced_them():
+    place, held = full()
+    urgent = pending("urgent", gpus=2, job_priority=1)
+    other = pending("other", gpus=1, priority=90, since=NOW)
+    [found] = decide([place], [urgent], running=held, policy=OPEN).preemptions
+    kept = found.reserve("")
+    half = decide([busy("a", 1)], [urgent, other], running=held[1:], reserved=[kept])
+    assert names(half) == set()
+    assert half.reservations == (kept,)
+    both = decide([busy("a")], [urgent, other], reserved=[kept])
+    assert names(both) == {"urgent"}
+
+
+def test_a_part_of_a_core_is_kept_too():
+    place = node("a", host(4, used=3))
+    held = running("r", place, Share("a/host", "cpu", milli(3)), ends=NOW + HOUR)
+    wide = pending("wide", cpu=3.5, since=LONG_AGO)
+    queue = [wide, pending("half", cpu=0.5), pending("more", cpu=0.25)]
+    assert names(decide([place], queue, running=[held])) == {"half"}
