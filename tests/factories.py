@@ -31,8 +31,9 @@ from backendai_hub.db.engine import Database
 from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.bootstrap import offer_images
 from backendai_hub.operations.nodes import accept_token, enroll_agent
-from backendai_hub.operations.placement import apply_plan, load_snapshot
+from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform, Settings, Vault
+from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.operations.reports import accept_report
 from backendai_hub.operations.submit import Submission, submit_session
 from backendai_hub.operations.users import ensure_user, make_principal

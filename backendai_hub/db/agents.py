@@ -96,22 +96,46 @@ async def get_agent(
     return _record(row._mapping)
 
 
-async def list_agents(connection: AsyncConnection) -> list[AgentRecord]:
-    """List every node, by name."""
-    rows = await connection.execute(
-        select(_AGENTS).order_by(AgentRow.name, AgentRow.id)
-    )
+async def list_agents(
+    connection: AsyncConnection, ids: Collection[str] | None = None
+) -> list[AgentRecord]:
+    """List nodes, by name: these, or all."""
+    query = select(_AGENTS).order_by(AgentRow.name, AgentRow.id)
+    if ids is not None:
+        query = query.where(AgentRow.id.in_(ids))
+    rows = await connection.execute(query)
     return [_record(r._mapping) for r in rows]
 
 
 async def insert_agent(tx: Transaction, record: AgentRecord) -> None:
     """Store a new node."""
-    await tx.execute(insert(AgentRow).values(msgspec.structs.asdict(record)))
+    row = msgspec.structs.asdict(record)
+    await tx.execute(insert(AgentRow).values(row), ids=[record.id])
 
 
-async def change_agent(tx: Transaction, agent_id: str, **values: Any) -> None:
-    """Change fields of one node."""
-    await tx.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
+async def change_agent(
+    tx: Transaction, record: AgentRecord, **values: Any
+) -> AgentRecord:
+    """Change fields of one node, whose row is locked."""
+    changed = msgspec.structs.replace(record, **values)
+    await tx.execute(
+        update(AgentRow).where(AgentRow.id == record.id).values(**values),
+        ids=() if _looks(changed) == _looks(record) else [record.id],
+    )
+    return changed
+
+
+def _looks(record: AgentRecord) -> tuple[object, ...]:
+    """Return what the scheduler looks at."""
+    return (
+        record.name,
+        record.status,
+        record.resource_group_id,
+        record.schedulable,
+        record.architecture,
+        record.isolation,
+        record.first_seen_at is None,
+    )
 
 
 async def bump_generation(tx: Transaction, agent_id: str) -> int:
@@ -120,7 +144,8 @@ async def bump_generation(tx: Transaction, agent_id: str) -> int:
         update(AgentRow)
         .where(AgentRow.id == agent_id)
         .values(generation=AgentRow.generation + 1)
-        .returning(AgentRow.generation)
+        .returning(AgentRow.generation),
+        ids=(),
     )
     tx.wake(f"assignments:{agent_id}")
     return int(changed.scalar_one())
@@ -138,30 +163,33 @@ async def bump_generations(tx: Transaction, ids: Collection[str]) -> None:
     await tx.execute(
         update(AgentRow)
         .where(AgentRow.id.in_(ids))
-        .values(generation=AgentRow.generation + 1)
+        .values(generation=AgentRow.generation + 1),
+        ids=(),
     )
     tx.wake(*(f"assignments:{agent_id}" for agent_id in ids))
 
 
 async def list_devices(
-    connection: AsyncConnection, agent_id: str | None = None
+    connection: AsyncConnection, agent_ids: Collection[str] | None = None
 ) -> list[DeviceRecord]:
-    """List devices, of one node or of all."""
+    """List devices, of some nodes or of all."""
     query = select(DeviceRow.__table__).order_by(DeviceRow.agent_id, DeviceRow.name)
-    if agent_id is not None:
-        query = query.where(DeviceRow.agent_id == agent_id)
+    if agent_ids is not None:
+        query = query.where(DeviceRow.agent_id.in_(agent_ids))
     return [DeviceRecord(**r._mapping) for r in await connection.execute(query)]
 
 
 async def insert_device(tx: Transaction, record: DeviceRecord) -> None:
     """Store a new device."""
-    await tx.execute(insert(DeviceRow).values(msgspec.structs.asdict(record)))
+    row = msgspec.structs.asdict(record)
+    await tx.execute(insert(DeviceRow).values(row), ids=[record.id])
 
 
 async def change_device(tx: Transaction, device_id: str, **values: Any) -> None:
     """Change fields of one device."""
     await tx.execute(
-        update(DeviceRow).where(DeviceRow.id == device_id).values(**values)
+        update(DeviceRow).where(DeviceRow.id == device_id).values(**values),
+        ids=[device_id],
     )
 
 

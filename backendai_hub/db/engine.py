@@ -67,9 +67,14 @@ class Transaction:
         rows: list[dict[str, Any]] | None = None,
         *,
         owner: str | Collection[str] | None = None,
+        ids: Collection[str] | None = None,
     ) -> CursorResult[Any]:
-        """Run one statement; where it changes some people's sessions only, whose."""
-        self.changes.note(statement, owner)
+        """Run one statement; where it changes some people's sessions only, whose.
+
+        *ids* are the sessions, nodes, devices or images it changes, as far as that
+        means anything to the scheduler; without them, it may be any.
+        """
+        self.changes.note(statement, owner, ids)
         if rows is None:
             return await self.connection.execute(statement)
         return await self.connection.execute(statement, rows)

@@ -221,5 +221,6 @@ async def note_use(tx: Transaction, image_id: str) -> None:
     await tx.execute(
         update(ImageRow)
         .where(ImageRow.id == image_id, ImageRow.last_used_at.is_(None) | ~recent)
-        .values(last_used_at=tx.now)
+        .values(last_used_at=tx.now),
+        ids=(),
     )

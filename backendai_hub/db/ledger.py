@@ -104,6 +104,7 @@ async def lock_rows(tx: Transaction, entries: Iterable[Entry]) -> dict[Key, Row]
                 {"kind": str(kind), "owner_id": owner, "slot": slot, "used": 0}
                 for kind, owner, slot in missing
             ],
+            ids=(),
         )
         found = await _read_locked(tx, wanted)
     return found
@@ -166,9 +167,15 @@ async def take_all(
             }
             for (kind, owner, slot), amount in sums.items()
         ],
+        ids={owner for kind, owner, _ in sums if kind is ScopeKind.DEVICE},
     )  # fmt: skip
     if taken.rowcount != len(sums):
         raise NoRoomError("what was locked had less room than it said")
+
+
+def _devices(kind: ScopeKind, owner_id: str) -> Sequence[str]:
+    """Return which device that is, if it is one."""
+    return [owner_id] if kind is ScopeKind.DEVICE else ()
 
 
 async def give_back(tx: Transaction, entries: Iterable[Entry]) -> None:
@@ -180,7 +187,10 @@ async def give_back(tx: Transaction, entries: Iterable[Entry]) -> None:
             (left > LedgerRow.quota, left),
             else_=LedgerRow.quota,
         )
-        await tx.execute(update(LedgerRow).where(_is(entry)).values(used=left, cap=cap))
+        await tx.execute(
+            update(LedgerRow).where(_is(entry)).values(used=left, cap=cap),
+            ids=_devices(entry.kind, entry.owner_id),
+        )
 
 
 async def set_quota(
@@ -190,13 +200,15 @@ async def set_quota(
     await tx.execute(
         insert_ignore(tx, LedgerRow).values(
             kind=str(kind), owner_id=owner_id, slot=slot, used=0, quota=quota, cap=quota
-        )
+        ),
+        ids=_devices(kind, owner_id),
     )
     cap = case((LedgerRow.used > quota, LedgerRow.used), else_=quota)
     await tx.execute(
         update(LedgerRow)
         .where(_is(Entry(kind, owner_id, slot, 0)))
-        .values(quota=quota, cap=null() if quota is None else cap)
+        .values(quota=quota, cap=null() if quota is None else cap),
+        ids=_devices(kind, owner_id),
     )
 
 

@@ -138,7 +138,9 @@ def _record(mapping: Any) -> SessionRecord:
 async def insert_session(tx: Transaction, record: SessionRecord) -> None:
     """Store a new session."""
     values = msgspec.structs.asdict(record)
-    await tx.execute(insert(SessionRow).values(values), owner=record.owner_id)
+    await tx.execute(
+        insert(SessionRow).values(values), owner=record.owner_id, ids=[record.id]
+    )
 
 
 async def get_record(
@@ -275,6 +277,18 @@ async def list_records(
     return [_record(r._mapping) for r in await connection.execute(query)]
 
 
+async def list_waiting(
+    connection: AsyncConnection, ids: Collection[str] | None = None
+) -> list[SessionRecord]:
+    """List the sessions that wait to be placed, of these or of all, in any order."""
+    query = select(_TABLE).where(
+        SessionRow.status == str(SessionStatus.PENDING), SessionRow.ready
+    )
+    if ids is not None:
+        query = query.where(SessionRow.id.in_(ids))
+    return [_record(r._mapping) for r in await connection.execute(query)]
+
+
 async def list_reasons(
     connection: AsyncConnection, ids: Collection[str]
 ) -> dict[str, str]:
@@ -398,6 +412,7 @@ async def schedule_sessions(
             for record, agent_id, reason in placed
         ],
         owner={record.owner_id for record, _, _ in placed},
+        ids={record.id for record, _, _ in placed},
     )
     if changed.rowcount != len(placed):
         raise StaleRevisionError("some of these sessions were changed meanwhile")
@@ -419,6 +434,7 @@ async def explain_sessions(
             for record, reason in news
         ],
         owner={record.owner_id for record, _ in news},
+        ids={record.id for record, _ in news},
     )
 
 
@@ -432,6 +448,7 @@ async def change_session(
         .where(SessionRow.id == record.id, SessionRow.revision == record.revision)
         .values(**values),
         owner=record.owner_id,
+        ids=[record.id],
     )
     if changed.rowcount == 0:
         raise StaleRevisionError(f"session {record.id} was changed meanwhile")

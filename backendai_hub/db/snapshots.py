@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,27 +18,32 @@ from backendai_hub.db.agents import (
     list_balances,
     list_devices,
 )
-from backendai_hub.db.tables import SessionRow
+from backendai_hub.db.tables import DeviceRow, SessionRow
 from backendai_hub.scheduling.snapshot import DeviceState, NodeState
 
 
 async def load_nodes(
-    connection: AsyncConnection, *, whose: bool = True
+    connection: AsyncConnection,
+    ids: Collection[str] | None = None,
+    *,
+    whose: bool = True,
 ) -> tuple[NodeState, ...]:
-    """Read every node that has reported, with what is free on its devices.
+    """Read the nodes that have reported (these, or all), with what is free on them.
 
     ``whose`` tells also whose those are that serve one user at a time.
     """
     found = [
         agent
-        for agent in await list_agents(connection)
+        for agent in await list_agents(connection, ids)
         if agent.first_seen_at is not None and agent.status != AgentStatus.TERMINATED
     ]
     if not found:
         return ()
-    balances = await list_balances(connection, [ScopeKind.DEVICE])
+    listed = await list_devices(connection, ids)
+    owners_of_rows = None if ids is None else [device.id for device in listed]
+    balances = await list_balances(connection, [ScopeKind.DEVICE], owners_of_rows)
     devices: dict[str, list[DeviceRecord]] = {}
-    for device in await list_devices(connection):
+    for device in listed:
         devices.setdefault(device.agent_id, []).append(device)
     single = [a.id for a in found if not _serves_many(a)] if whose else []
     owners = await _sole_owners(connection, single) if single else {}
@@ -46,6 +51,12 @@ async def load_nodes(
         _node(agent, devices.get(agent.id, []), balances, owners.get(agent.id))
         for agent in found
     )
+
+
+async def find_nodes(connection: AsyncConnection, devices: Collection[str]) -> set[str]:
+    """Return the ids of the nodes that these devices are in."""
+    query = select(DeviceRow.agent_id).where(DeviceRow.id.in_(devices)).distinct()
+    return set(await connection.scalars(query))
 
 
 def _serves_many(agent: AgentRecord) -> bool:

@@ -51,7 +51,7 @@ async def change_agent(
                 await _refuse_busy(tx, record, force=body.force)
                 changes["resource_group_id"] = group_id
         if changes:
-            await agents.change_agent(tx, record.id, **changes)
+            await agents.change_agent(tx, record, **changes)
             tx.audit(
                 Act(
                     action=Action.UPDATE_AGENT,

@@ -368,7 +368,7 @@ async def judge_agents(platform: Platform, grace_from: datetime) -> int:
     if changes:
         async with platform.database.transaction() as tx:
             for record, status in changes:
-                await agents.change_agent(tx, record.id, status=status)
+                await agents.change_agent(tx, record, status=status)
                 tx.record(
                     Event(
                         kind=EventKind.AGENT_STATUS,

@@ -16,22 +16,17 @@ from sqlalchemy.exc import IntegrityError
 from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.errors import ConflictError
 from backendai_hub.core.events import Event, EventKind
-from backendai_hub.core.images import Image
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db import agents, ledger, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.groups import load_holds
-from backendai_hub.db.images import load_images
 from backendai_hub.db.ledger import Entry, Key, Row
 from backendai_hub.db.limits import Scopes, load_scopes
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
-from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.submit import pending
-from backendai_hub.scheduling.snapshot import Placement, Plan, Share, Snapshot
+from backendai_hub.scheduling.snapshot import Placement, Plan, Share
 
 Thing = TypeVar("Thing")
 
@@ -39,34 +34,6 @@ log = logging.getLogger("backendai_hub.operations.placement")
 
 AT_ONCE: Final = 100
 """How many sessions are placed, or get a new reason, in one transaction."""
-
-
-async def load_snapshot(platform: Platform) -> Snapshot:
-    """Read what the scheduler decides from, in one consistent view."""
-    async with platform.database.read() as connection:
-        records = [
-            r
-            for r in await sessions.list_records(connection, [SessionStatus.PENDING])
-            if r.ready
-        ]
-        if not records:
-            return Snapshot(nodes=(), queue=(), scopes={})
-        chosen = {r.image_id for r in records if r.image_id is not None}
-        images = await load_images(connection, sorted(chosen))
-        nodes = await load_nodes(connection)
-        scopes = await load_scopes(connection, records)
-        holds = await load_holds(connection, records)
-    queue = tuple(
-        pending(r, images[r.image_id], hold=holds.get(r.id, ""))
-        if r.image_id in images
-        else pending(r, Image(name=r.image, references={}), hold=_forgotten(r))
-        for r in records
-    )
-    return Snapshot(nodes=nodes, queue=queue, scopes=scopes)
-
-
-def _forgotten(record: SessionRecord) -> str:
-    return f"the environment {record.image} is not there any more; ask for another"
 
 
 async def apply_plan(platform: Platform, plan: Plan) -> int:

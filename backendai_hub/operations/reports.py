@@ -109,7 +109,7 @@ async def _note_agent(
         unknown = sorted(set(report.unknown))[:1000]
         await agents.change_agent(
             tx,
-            agent_id,
+            agent,
             status=AgentStatus.ALIVE,
             sequence=report.sequence,
             url=report.url,
@@ -189,7 +189,7 @@ _Known = dict[str, tuple[DeviceRecord | None, Mapping[str, agents.Balance]]]
 
 
 async def _known_devices(connection: AsyncConnection, agent_id: str) -> _Known:
-    records = await agents.list_devices(connection, agent_id)
+    records = await agents.list_devices(connection, [agent_id])
     balances = await agents.list_balances(
         connection, [ScopeKind.DEVICE], [r.id for r in records]
     )

@@ -18,7 +18,6 @@ from backendai_hub.operations.platform import Platform
 log = logging.getLogger("backendai_hub.reconcilers")
 
 LONGEST_BACKOFF = 10.0
-LONGEST_REST = 0.5
 
 
 class Reconciler(ABC):
@@ -32,6 +31,8 @@ class Reconciler(ABC):
     rest: ClassVar[float] = 0.0
     """Rest so many times as long as a pass took before the next one, within bounds, so
     that wake-ups that come all the time leave the processor to what they are about."""
+
+    longest_rest: ClassVar[float] = 0.5
 
     def __init__(self, platform: Platform, signals: Signals) -> None:
         self.platform = platform
@@ -62,7 +63,7 @@ class Reconciler(ABC):
                 await asyncio.sleep(pause * random.uniform(0.7, 1.3))  # noqa: S311
                 continue
             ended = clock()
-            rested = ended + min(LONGEST_REST, self.rest * (ended - began))
+            rested = ended + min(self.longest_rest, self.rest * (ended - began))
             await self.signals.wait(self.name, ticket, self.resync_seconds)
             pause = max(self.settle_seconds, rested - clock())
             if pause > 0:

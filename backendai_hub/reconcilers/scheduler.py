@@ -4,33 +4,92 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
-from backendai_hub.operations.placement import apply_plan, load_snapshot
+from backendai_hub.db.signals import Signals
+from backendai_hub.operations.placement import explain, in_batches, place
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.scheduling.plan import plan
+from backendai_hub.scheduling.snapshot import Plan, Snapshot
 
 log = logging.getLogger("backendai_hub.reconcilers.scheduler")
 
 BIG_QUEUE = 50
 """Longer queues are planned in a thread; for short ones the hop costs more."""
 
+ANEW_SECONDS = 60.0
+"""After so long everything is read from the database again, whatever is known."""
+
 
 class SchedulerReconciler(Reconciler):
-    """Snapshot, plan, apply."""
+    """Look at what has changed; plan if anybody could gain from it; apply; explain.
+
+    One that finds nothing else going on acts at once. Wake-ups that come while it
+    acts, and up to fifty milliseconds after, become one pass.
+    """
 
     name = "scheduler"
     rest = 3.0
+    longest_rest = 0.05
+
+    def __init__(self, platform: Platform, signals: Signals) -> None:
+        super().__init__(platform, signals)
+        self._view = QueueView(platform)
+        self._clock = asyncio.get_running_loop().time
+        self._planned_at = self._read_at = self._clock()
+        self._reasons: Mapping[str, str] = {}
 
     async def reconcile(self) -> int:
         """Run one pass and return how many sessions were placed."""
-        snapshot = await load_snapshot(self.platform)
+        ticket = self.signals.ticket(self.name)
+        now = self._clock()
+        if now - self._read_at >= ANEW_SECONDS:
+            self._view.forget()
+            self._read_at = now
+        gained = await self._view.refresh()
+        placed = 0
+        if gained or now - self._planned_at >= self.resync_seconds:
+            self._planned_at = now
+            placed = await self._plan(self._view.snapshot())
+        await self._explain(ticket)
+        return placed
+
+    async def _plan(self, snapshot: Snapshot) -> int:
+        self._reasons = {}
         if not snapshot.queue:
             return 0
-        if len(snapshot.queue) > BIG_QUEUE:
-            decided = await asyncio.to_thread(plan, snapshot)
-        else:
-            decided = plan(snapshot)
-        placed = await apply_plan(self.platform, decided)
+        decided = await self._decide(snapshot)
+        self._reasons = decided.waiting
+        placed = 0
+        for batch in in_batches(decided.placements):
+            placed += await place(self.platform, batch)
+            self._view.placed.update(placement.session for placement in batch)
         if decided.placements:
             log.info("placed %d of %d waiting", placed, len(snapshot.queue))
+        if placed < len(decided.placements):
+            # Something was not as it looked: look at all of it the next time.
+            self._view.forget()
         return placed
+
+    async def _decide(self, snapshot: Snapshot) -> Plan:
+        if len(snapshot.queue) > BIG_QUEUE:
+            return await asyncio.to_thread(plan, snapshot)
+        return plan(snapshot)
+
+    async def _explain(self, ticket: int) -> None:
+        """Store the reasons that have changed; whoever has just come goes first.
+
+        What is left then is stored after the next pass.
+        """
+        known = self._view.records
+        news = sorted(
+            session_id
+            for session_id, reason in self._reasons.items()
+            if session_id in known and known[session_id].reason != reason
+        )
+        for some in in_batches(news):
+            await explain(self.platform, {i: self._reasons[i] for i in some})
+            if self.signals.ticket(self.name) != ticket:
+                return

@@ -36,7 +36,7 @@ from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.db.tables import AgentRow, Base, DeviceRow, LedgerRow
-from backendai_hub.operations.placement import load_snapshot
+from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.snapshot import (
     DeviceState,

@@ -22,8 +22,9 @@ from backendai_hub.db.engine import Database
 from backendai_hub.db.invariants import find_breaches
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.deadlines import end_expired
-from backendai_hub.operations.placement import apply_plan, load_snapshot
+from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.snapshot import Plan
 from tests.admin import admin_api, opened_database

@@ -15,8 +15,9 @@ from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.operations.agent_changes import AgentChange, change_agent
 from backendai_hub.operations.nouns import list_nouns
-from backendai_hub.operations.placement import apply_plan, load_snapshot
+from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.operations.resources import load_resources
 from backendai_hub.operations.users import ensure_user, make_principal
 from backendai_hub.scheduling.plan import plan

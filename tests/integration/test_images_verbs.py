@@ -285,7 +285,8 @@ async def test_every_node_that_can_hold_it_is_asked_and_the_others_are_told(site
     await site.add_node("plain", runtime="process")
     lost = await site.add_node("lost")
     async with site.platform.database.transaction() as tx:
-        await agents.change_agent(tx, lost.id, status="LOST")
+        record = await agents.get_agent(tx.connection, lost.id, lock=True)
+        await agents.change_agent(tx, record, status="LOST")
     answer = await site.install(site.name())
     [asked] = answer.asked
     assert (asked.node, asked.state) == ("node-1", ImageState.WAITING)

@@ -38,7 +38,7 @@ from backendai_hub.db.tables import AllocationRow, Base, LedgerRow
 from backendai_hub.operations import placement
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.deadlines import end_expired, end_overdue
-from backendai_hub.operations.placement import load_snapshot
+from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.operations.reports import accept_report
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.plan import plan

@@ -1,0 +1,198 @@
+"""What the scheduler decides from, kept in memory and read anew where it has changed.
+
+The database is the truth. A view begins empty and reads everything once; after that,
+every transaction of this process tells what it has changed (:mod:`..db.versions`), and
+only that is read again. A view and one that has just been made are always the same;
+the tests hold them against each other.
+
+Reading tells whether anybody could *gain* from it: somebody new waits, room has become
+free, a limit has been raised. If nobody could, the last plan still stands.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.images import Image
+from backendai_hub.db.groups import load_holds
+from backendai_hub.db.images import load_images
+from backendai_hub.db.limits import Scopes, load_scopes
+from backendai_hub.db.sessions import SessionRecord, list_waiting
+from backendai_hub.db.snapshots import find_nodes, load_nodes
+from backendai_hub.db.versions import Stale
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.submit import pending
+from backendai_hub.scheduling.snapshot import NodeState, PendingSession, Snapshot
+
+
+class QueueView:
+    """The queue, its limits and the nodes, as of the last reading."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._stale = platform.database.versions.follow()
+        self._images: dict[str, Image] = {}
+        self._holds: dict[str, str] = {}
+        self._scopes: Scopes = {}
+        self._nodes: dict[str, NodeState] = {}
+        self._queue: dict[str, PendingSession] = {}
+        self.records: dict[str, SessionRecord] = {}
+        """Every session that waits, by id."""
+        self.placed: set[str] = set()
+        """Whom the scheduler has placed since the last reading: room they have taken,
+        and left none."""
+
+    def forget(self) -> None:
+        """Read everything anew the next time."""
+        self._stale.merge(Stale(everything=True))
+
+    async def refresh(self) -> bool:
+        """Read what has changed; tell whether anybody could start who could not."""
+        stale = self._stale.take()
+        try:
+            async with self._platform.database.read() as connection:
+                return await self._read(connection, stale)
+        except BaseException:
+            self._stale.merge(stale)
+            raise
+
+    def snapshot(self) -> Snapshot:
+        """Return everything a plan is made from."""
+        if not self.records:
+            return Snapshot(nodes=(), queue=(), scopes={})
+        turns = sorted(
+            self.records.values(), key=lambda r: (-r.priority, r.created_at, r.id)
+        )
+        return Snapshot(
+            nodes=tuple(sorted(self._nodes.values(), key=lambda n: (n.name, n.id))),
+            queue=tuple(self._queue[record.id] for record in turns),
+            scopes=dict(self._scopes),
+        )
+
+    async def _read(self, connection: AsyncConnection, stale: Stale) -> bool:
+        changed = await self._read_sessions(connection, stale)
+        if not self.records:
+            # Nobody asks what there is: it is read once somebody does.
+            stale.all_sessions = False
+            stale.sessions.clear()
+            self._stale.merge(stale)
+            self._queue.clear()
+            return False
+        gained = await self._read_queue(connection, stale, changed)
+        if stale.use or stale.tenancy or changed:
+            scopes = await load_scopes(connection, list(self.records.values()))
+            gained |= _is_wider(self._scopes, scopes)
+            self._scopes = scopes
+        return await self._read_nodes(connection, stale) or gained
+
+    async def _read_sessions(
+        self, connection: AsyncConnection, stale: Stale
+    ) -> set[str]:
+        """Read who waits; return the ids of those who have come, gone or changed."""
+        if not stale.all_sessions and not stale.sessions:
+            return set()
+        ids = None if stale.all_sessions else stale.sessions
+        found = {r.id: r for r in await list_waiting(connection, ids)}
+        before = self.records
+        self.records = {
+            **(
+                {} if ids is None else {i: r for i, r in before.items() if i not in ids}
+            ),
+            **found,
+        }
+        return {
+            i
+            for i in (before.keys() | found.keys() if ids is None else ids)
+            if before.get(i) != found.get(i)
+        }
+
+    async def _read_queue(
+        self, connection: AsyncConnection, stale: Stale, changed: set[str]
+    ) -> bool:
+        """Describe who waits anew; tell whether anybody looks different."""
+        records = self.records
+        anew = stale.images or stale.tenancy
+        some = set(records) if anew else changed & records.keys()
+        asking = [records[i] for i in some]
+        chosen = {r.image_id for r in asking if r.image_id is not None}
+        missing = chosen if stale.images else chosen - self._images.keys()
+        if missing:
+            self._images.update(await load_images(connection, sorted(missing)))
+        if stale.images:
+            self._images = {i: m for i, m in self._images.items() if i in chosen}
+        if asking:
+            holds = await load_holds(connection, asking)
+            self._holds = {i: h for i, h in self._holds.items() if i not in some}
+            self._holds.update(holds)
+        gone = self._queue.keys() - records.keys()
+        # Whoever leaves without having been placed may have stood in others' way.
+        left = bool(gone - self.placed)
+        self.placed.clear()
+        for session_id in gone:
+            del self._queue[session_id]
+            self._holds.pop(session_id, None)
+        described = {r.id: self._describe(r) for r in asking}
+        differs = any(self._queue.get(i) != new for i, new in described.items())
+        self._queue.update(described)
+        return differs or left
+
+    def _describe(self, record: SessionRecord) -> PendingSession:
+        image = self._images.get(record.image_id or "")
+        if image is None:
+            hold = (
+                f"the environment {record.image} is not there any more; ask for another"
+            )
+            return pending(record, Image(name=record.image, references={}), hold=hold)
+        return pending(record, image, hold=self._holds.get(record.id, ""))
+
+    async def _read_nodes(self, connection: AsyncConnection, stale: Stale) -> bool:
+        """Read the nodes that have changed; tell whether any has gained room."""
+        if stale.all_nodes:
+            ids = None
+        else:
+            ids = set(stale.nodes)
+            if stale.devices:
+                ids |= await find_nodes(connection, stale.devices)
+            if not ids:
+                return False
+        found = {n.id: n for n in await load_nodes(connection, ids)}
+        before = self._nodes
+        kept = {} if ids is None else {i: n for i, n in before.items() if i not in ids}
+        self._nodes = {**kept, **found}
+        return any(_has_gained(before.get(i), node) for i, node in found.items())
+
+
+def _is_wider(old: Scopes, new: Scopes) -> bool:
+    """Tell whether any limit has been raised, or less is used of it."""
+    for key, scope in new.items():
+        before = old.get(key)
+        if before is None or before.limits != scope.limits:
+            return True
+        if before.unspecified != scope.unspecified:
+            return True
+        if any(scope.used.get(slot, 0) < used for slot, used in before.used.items()):
+            return True
+    return False
+
+
+def _has_gained(old: NodeState | None, new: NodeState) -> bool:
+    """Tell whether a node could take something that it could not take before."""
+    if old is None or len(old.devices) != len(new.devices):
+        return True
+    for before, after in zip(old.devices, new.devices, strict=True):
+        if any(after.free.get(s, 0) > n for s, n in before.free.items()):
+            return True
+        if msgspec.structs.replace(after, free=before.free) != before:
+            return True
+    same = msgspec.structs.replace(new, devices=old.devices)
+    if new.sole_owner is not None and old.sole_owner is None:
+        same = msgspec.structs.replace(same, sole_owner=None)
+    return same != old
+
+
+async def load_snapshot(platform: Platform) -> Snapshot:
+    """Read what the scheduler decides from, in one consistent view."""
+    view = QueueView(platform)
+    await view.refresh()
+    return view.snapshot()
