@@ -394,7 +394,7 @@ def resolve_amounts(
         slot: given[slot]
         if slot in named
         else preferred[slot] or minimum[slot] or floor.get(slot, 0)
-        for slot in {*given, *preferred, *minimum, *floor}
+        for slot in sorted({*given, *preferred, *minimum, *floor})
     }
     asked = image.shmem if request.shmem is None else request.shmem
     shmem = parse_amount("shmem", asked)
