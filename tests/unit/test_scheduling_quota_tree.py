@@ -132,6 +132,22 @@ def test_a_claim_ends_when_it_is_fulfilled_or_withdrawn():
     assert tree.used(("a",), GPU) == 2
 
 
+def test_what_has_started_claims_nothing_beside_what_it_holds():
+    tree = QuotaTree({("a",): ScopeQuota(guaranteed=gpus(4))})
+    tree.claim("first", A, gpus(2))
+    tree.take(A, gpus(2), "first")
+
+    assert tree.judge(C, gpus(2), gpus(2)).may_start
+
+
+def test_what_does_not_fit_beside_other_claims_claims_nothing():
+    tree = QuotaTree({("a",): ScopeQuota(guaranteed={**gpus(2), "cpu": 5})})
+    tree.claim("first", A, gpus(2))
+    tree.claim("second", A, {**gpus(1), "cpu": 5})
+
+    assert tree.judge(C, {"cpu": 5}, {"cpu": 5}).may_start
+
+
 def test_a_claim_is_worth_no_more_than_what_is_left_of_the_guarantee():
     tree = QuotaTree(guarantee(("a",)))
     tree.claim("first", A, gpus(2))
@@ -158,6 +174,13 @@ def test_siblings_contend_and_cousins_do_not():
     assert not tree.judge(C, gpus(4), gpus(4)).may_start
     # Within the project nobody is guaranteed more than others.
     assert tree.judge(("a", "p", "9"), gpus(2), gpus(2)).may_start
+
+
+def test_whose_turn_it_is_within_a_scope_is_not_a_matter_of_claims():
+    tree = QuotaTree(guarantee(("a",)))
+    tree.claim("first", A, gpus(2))
+
+    assert tree.judge(("a", "p", "9"), gpus(3), gpus(3)).may_start
 
 
 def test_no_maximum_is_passed_at_any_level():
@@ -259,6 +282,24 @@ def test_a_project_reclaims_within_its_domain_only():
 
     # The domain is guaranteed nothing, so other domains owe it nothing.
     assert ids(tree.reclaim(A, gpus(2), gpus(0), [sister, stranger])) == ["ax91"]
+
+
+def test_who_is_entitled_as_a_project_only_takes_nothing_from_other_domains():
+    quotas = guarantee(("a", "p")) | {("a",): ScopeQuota(guaranteed=gpus(1))}
+    sister, stranger = run(("a", "x", "9"), 2, 1), run(C, 2, 2)
+    tree = tree_of(quotas, sister, stranger)
+
+    assert ids(tree.reclaim(A, gpus(2), gpus(0), [sister, stranger])) == ["ax91"]
+    assert tree.reclaim(A, gpus(2), gpus(0), [stranger]) is None
+
+
+def test_what_is_reclaimed_has_to_do_beside_the_claims_of_others():
+    # The domain holds more than it is guaranteed, so it leaves b what b waits for.
+    sister = [run(("a", "x", "9"), 2, 1), run(("a", "x", "9"), 2, 2)]
+    tree = tree_of(guarantee(("a", "p"), ("b",)), *sister)
+    tree.claim("waits", B, gpus(2))
+
+    assert ids(tree.reclaim(A, gpus(2), gpus(2), sister)) == ["ax92"]
 
 
 def test_nobody_reclaims_from_themselves():
