@@ -79,6 +79,7 @@ class Cluster:
         self.closures = _number([node.closed for node in nodes])
         """Why each node takes nothing new: an index into words."""
         self._groups: dict[str, Mask] = {}
+        self._barred: dict[int, Mask] = {}
         self._obstacles: dict[object, tuple[Vector, list[str]]] = {}
 
     # --- how it is built ---------------------------------------------------------
@@ -235,6 +236,14 @@ class Cluster:
             )
         return found
 
+    def barred(self, session: PendingSession) -> Mask | None:
+        """Tell which nodes may not run *session*, whoever it is; None if all may."""
+        obstacles = self.obstacles(session)[0]
+        mask = self._barred.get(id(obstacles))
+        if mask is None:
+            mask = self._barred[id(obstacles)] = (obstacles > 0) | ~self.open
+        return mask if mask.any() else None
+
     def in_group(self, group: str) -> Mask:
         """Tell which nodes are in a resource group; without one, all are."""
         mask = self._groups.get(group)
@@ -310,8 +319,12 @@ class Cluster:
         column = self._layouts[row].columns[index] if index >= 0 else None
         if column is None:
             return None
-        choice = Choice(self.nodes[row].devices, column, self._cells[row][index])
-        return choice.choose(amount, split=split, prefer=prefer)
+        left, devices = self._cells[row][index], self.nodes[row].devices
+        if column.plain:
+            if left[0] < amount:
+                return None
+            return [Share(devices[column.devices[0]].id, slot, amount)]
+        return Choice(devices, column, left).choose(amount, split=split, prefer=prefer)
 
     def left_on(self, row: int, devices: Sequence[str] = ()) -> list[Share]:
         """Return everything that is left of some devices of a node, or of all."""
@@ -391,8 +404,18 @@ class Cluster:
     def _move(self, row: int, shares: Sequence[Share], sign: int) -> None:
         layout = self._layouts[row]
         cells = list(self._cells[row])
+        columns = layout.columns
         touched: dict[int, None] = {}
         for share in shares:
+            index = self.column[share.slot]
+            column = columns[index]
+            if column is not None and column.plain:
+                left = cells[index][0] + sign * share.amount
+                cells[index] = (left,)
+                self._free[index][row] = self._largest[index][row] = left
+                if column.totals[0] == MILLI:
+                    self._untouched[index][row] = MILLI if left == MILLI else 0
+                continue
             index, i = self._locate(row, share)
             touched[index] = None
             cell = cells[index]

@@ -49,6 +49,8 @@ class Column(NamedTuple):
     topology: Topology
     accelerators: tuple[int, ...]
     """Their positions among the node's accelerators."""
+    plain: bool = False
+    """Whether one device has it all, may share it, and is no accelerator."""
     tables: tuple[Slicing | None, ...] = ()
     """For a profile of sliced devices, how each is cut; its cell holds states."""
 
@@ -215,6 +217,7 @@ def _column(
         accelerators=tuple(
             accelerators.index(i) if i in accelerators else -1 for i in holders
         ),
+        plain=len(holders) == 1 and not whole[0] and holders[0] not in accelerators,
         tables=tables,
     )
 

@@ -41,6 +41,9 @@ class _Room(dict[str, int]):
         return replace(self.scope, used=used)
 
 
+Rooms = tuple[_Room, ...]
+
+
 class Limits:
     """What the scopes of a snapshot still allow."""
 
@@ -49,31 +52,32 @@ class Limits:
         self._lists: dict[tuple[ScopeKey, ...], tuple[_Room, ...]] = {}
         self._told: dict[object, tuple[int, str]] = {}
 
-    def _of(self, scopes: tuple[ScopeKey, ...]) -> tuple[_Room, ...]:
+    def of(self, scopes: tuple[ScopeKey, ...]) -> Rooms:
+        """Return what some scopes still allow."""
         rooms = self._lists.get(scopes)
         if rooms is None:
             found = (self._rooms.get(key) for key in scopes)
             rooms = self._lists[scopes] = tuple(r for r in found if r is not None)
         return rooms
 
-    def allow(self, scopes: tuple[ScopeKey, ...], charge: Charge) -> bool:
+    def allow(self, rooms: Rooms, charge: Charge) -> bool:
         """Tell whether no limit is in the way."""
-        for room in self._lists.get(scopes) or self._of(scopes):
+        for room in rooms:
             for slot, amount in charge:
                 if room[slot] < amount:
                     return False
         return True
 
-    def take(self, scopes: tuple[ScopeKey, ...], charge: Charge) -> None:
+    def take(self, rooms: Rooms, charge: Charge) -> None:
         """Count a session that has been placed."""
-        for room in self._of(scopes):
+        for room in rooms:
             room.changes += 1
             for slot, amount in charge:
                 room[slot] -= amount
 
     def explain(self, scopes: tuple[ScopeKey, ...], charge: Charge) -> str:
         """Name every limit in the way, with numbers."""
-        rooms = self._of(scopes)
+        rooms = self.of(scopes)
         changes = sum(room.changes for room in rooms)
         key = (scopes, charge)
         known = self._told.get(key)

@@ -20,7 +20,7 @@ from backendai_hub.scheduling.plugins import (
 )
 from backendai_hub.scheduling.preemption import find_victims
 from backendai_hub.scheduling.scoring import Scorer
-from backendai_hub.scheduling.shapes import Shapes, read_demand
+from backendai_hub.scheduling.shapes import Shape, Shapes, read_demand
 from backendai_hub.scheduling.snapshot import (
     ContainerPlacement,
     GroupPolicy,
@@ -63,7 +63,7 @@ class Line:
         self._no_room: dict[object, str] = {}
         self._now = snapshot.now
         self._running = [r for r in snapshot.running if _is_here(r, self.cluster)]
-        self._started: list[Holding] = []
+        self._started: list[tuple[list[Room], int | None]] = []
         self._holds: list[Hold] = []
         self.reservations: list[Reservation] = []
         self.preemptions: list[PreemptionPlan] = []
@@ -112,25 +112,27 @@ class Line:
             return self._problem
         ends = self._end_of(session)
         beside = self._open_holds(session, ends) if self._holds else ()
-        key = self._class_of(session, beside)
+        shape = self._shapes.of(session)
+        key = self._class_of(session, shape, beside)
         known = self._no_room.get(key)
         if known is not None:
             return known
-        rooms = self._try(self._placer, self._shapes, session)
+        rooms = self._try(self._placer, self._shapes, session, shape=shape)
         if rooms is None and beside:
             rooms = self._use_holds(session, beside)
         if rooms is None:
             reason = self._explain(session, beside)
             self._no_room[key] = reason
             return reason
-        self._started += [Holding(r.row, r.shares, ends) for r in rooms]
+        self._started.append((rooms, ends))
         if self._holds:
             self._release(session)
         return self._write(session, rooms)
 
-    def _class_of(self, session: PendingSession, beside: Sequence[Hold]) -> object:
+    def _class_of(
+        self, session: PendingSession, shape: Shape, beside: Sequence[Hold]
+    ) -> object:
         """Return what sessions have in common that find room, or none, together."""
-        shape = self._shapes.of(session)
         owner = "" if self.cluster.keeps_apart else session.owner_id
         if not session.members and not beside:
             return (shape, owner)
@@ -143,11 +145,13 @@ class Line:
         shapes: Shapes,
         session: PendingSession,
         among: Mask | None = None,
+        *,
+        shape: Shape | None = None,
     ) -> list[Room] | None:
         """Take room for all containers of *session*, or for none."""
         if session.members:
             return Gang(placer, shapes, session, among).place(self.policy.rack_label)
-        shape = shapes.of(session)
+        shape = shape or shapes.of(session)
         while (row := placer.find(shape, session.owner_id, among)) >= 0:
             shares = placer.take(shape, row)
             if shares is not None:
@@ -280,7 +284,7 @@ class Line:
             else find_shadow(
                 placer,
                 attempt,
-                [*self._holdings(), *self._started],
+                self._holdings(),
                 now=self._now,
                 stay=self.cluster.row.get(stay, -1),
             )
@@ -294,12 +298,19 @@ class Line:
         return reasons.tell_reservation(told, self.cluster)
 
     def _holdings(self) -> list[Holding]:
-        return [
+        """Return who holds what now, those included who have just started."""
+        before = [
             Holding(self.cluster.row[node], shares, running.ends)
             for running in self._running
             for node, shares in running.holdings
             if node in self.cluster.row
         ]
+        started = [
+            Holding(room.row, room.shares, ends)
+            for rooms, ends in self._started
+            for room in rooms
+        ]
+        return before + started
 
     def _copy(self) -> tuple[Placer, Shapes]:
         """Return a copy of the cluster to try things on."""

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backendai_hub.core.slots import MILLI
-from backendai_hub.scheduling.cluster import Cluster, Mask
+from backendai_hub.scheduling.cluster import ANYBODY, Cluster, Mask
 from backendai_hub.scheduling.scoring import FloatVector, IntVector, Scorer
 from backendai_hub.scheduling.shapes import Shape
 from backendai_hub.scheduling.snapshot import Share
 
 _HUGE = 1e300
+_FEW_NODES = 2048
+"""Up to so many nodes, scoring all of them costs less than picking out some."""
 
 
 class Room(NamedTuple):
@@ -39,6 +40,7 @@ class Placer:
         self._scorer = scorer
         self._split = allow_split
         self._anywhere = bool(getattr(scorer, "anywhere", False))
+        self._cheap = self._anywhere and len(cluster.nodes) <= _FEW_NODES
         self._pick: Callable[[FloatVector], int] | None = getattr(scorer, "pick", None)
         count = len(cluster.nodes)
         self._all: IntVector = np.arange(count)
@@ -50,6 +52,8 @@ class Placer:
         if shape.never or not len(self._all):
             return -1
         scores = self._renew(shape)
+        if among is None and self.cluster.keeps_apart and shape.later is None:
+            return self._best(scores)
         if among is not None:
             scores = np.where(among, scores, np.inf)
         if not self.cluster.keeps_apart:
@@ -92,7 +96,8 @@ class Placer:
         if seen == now:
             return shape.scores
         shape.seen = now
-        if seen < 0 or (now - seen) * 2 > len(self._all):
+        changed = now - seen
+        if seen < 0 or changed * 2 > len(self._all) or (self._cheap and changed > 1):
             self._score_all(shape)
         else:
             self._score_some(shape, log[seen:])
@@ -100,9 +105,10 @@ class Placer:
 
     def _score_all(self, shape: Shape) -> None:
         bad, more = self._bad, self._more
-        bad[:] = False
         if shape.barred is not None:
-            bad |= shape.barred
+            np.copyto(bad, shape.barred)
+        else:
+            bad.fill(False)  # noqa: FBT003 - numpy has no other name for it
         for column, least in shape.tests:
             np.less(column, least, out=more)
             np.logical_or(bad, more, out=bad)
@@ -113,16 +119,16 @@ class Placer:
         if self._anywhere:
             scores = self._scorer.score(shape.demand, self._all)
             np.copyto(shape.scores, scores)
-            shape.scores[bad] = np.inf
+            np.putmask(shape.scores, bad, np.inf)
         else:
             shape.scores.fill(np.inf)
             self._ask(shape, np.flatnonzero(~bad))
 
     def _score_some(self, shape: Shape, changed: Sequence[int]) -> None:
-        rows = np.array(list(dict.fromkeys(changed)), np.int64)
+        rows = np.array(changed if self._anywhere else [*dict.fromkeys(changed)])
         bad = np.zeros(len(rows), bool) if shape.barred is None else shape.barred[rows]
         for column, least in shape.tests:
-            bad |= column[rows] < least
+            bad |= column.take(rows) < least
         for one, several, least in shape.either:
             bad |= (one[rows] < least) & (several[rows] < least)
         if self._anywhere:
@@ -146,14 +152,16 @@ class Placer:
         """Choose devices of a node and take them; None if it has no room after all."""
         cluster = self.cluster
         shares: list[Share] = []
-        prefer = partial(self._scorer.choose_device, shape.demand, row)
+        prefer = None
+        if shape.fraction:
+            prefer = partial(self._scorer.choose_device, shape.demand, row)
         for slot, amount in shape.items:
             chosen = cluster.choose_devices(
                 row,
                 slot,
                 amount,
                 split=self._split,
-                prefer=prefer if amount < MILLI else None,
+                prefer=prefer,
             )
             if chosen is None:
                 if shape.entangled and shares:
@@ -169,13 +177,16 @@ class Placer:
     def settle(self, row: int, shares: Sequence[Share], owner_id: str) -> Room:
         """Note whose container it is that has taken *shares*."""
         cluster = self.cluster
-        room = Room(row, tuple(shares), cluster.owner_of(row))
-        cluster.claim(row, owner_id)
         cluster.spare[row] -= 1
-        return room
+        if cluster.keeps_apart:
+            return Room(row, tuple(shares), ANYBODY)
+        owner = cluster.owner_of(row)
+        cluster.claim(row, owner_id)
+        return Room(row, tuple(shares), owner)
 
     def undo(self, room: Room) -> None:
         """Give back what a container has taken, as if it had never been there."""
         self.cluster.spare[room.row] += 1
-        self.cluster.unclaim(room.row, room.owner)
+        if not self.cluster.keeps_apart:
+            self.cluster.unclaim(room.row, room.owner)
         self.cluster.give(room.row, room.shares)

@@ -79,12 +79,13 @@ class Pass:
         """Place *session*, or say why it waits."""
         if session.hold:
             return session.hold
-        charge = self._charge(session)
-        if not self._limits.allow(session.scopes, charge):
-            return self._limits.explain(session.scopes, charge)
+        limits, charge = self._limits, self._charge(session)
+        rooms = limits.of(session.scopes)
+        if not limits.allow(rooms, charge):
+            return limits.explain(session.scopes, charge)
         found = line.place(session)
         if not isinstance(found, str):
-            self._limits.take(session.scopes, charge)
+            limits.take(rooms, charge)
         return found
 
     def _charge(self, session: PendingSession) -> Charge:

@@ -27,6 +27,7 @@ class Shape:
         "demand",
         "either",
         "entangled",
+        "fraction",
         "items",
         "later",
         "never",
@@ -49,6 +50,7 @@ class Shape:
         self.request = request
         self.items = tuple(request.items())
         self.demand = read_demand(cluster, request)
+        self.fraction = 0 < self.demand.milli < MILLI
         self.never = False
         """Whether no node has such slots at all."""
         self.tests: list[Test] = []
@@ -68,9 +70,9 @@ class Shape:
         """Whether taking one slot may take away what another needs."""
         if cluster.limits_containers:
             self.tests.append((cluster.spare, np.array(1)))
-        self.barred = _bar(cluster, session)
+        self.barred = cluster.barred(session)
         self.later = _postpone(cluster, session)
-        self.scores: FloatVector = np.full(len(cluster.nodes), np.inf)
+        self.scores: FloatVector = np.empty(len(cluster.nodes))
         self.seen = -1
 
     def _add(self, cluster: Cluster, column: int, slot: str, amount: int) -> None:
@@ -92,13 +94,10 @@ def _counts(slot: str) -> bool:
     return slot_type(slot) is SlotType.COUNT
 
 
-def _bar(cluster: Cluster, session: PendingSession) -> Mask | None:
-    able = cluster.able(session) & cluster.open
-    return None if able.all() else ~able
-
-
 def _postpone(cluster: Cluster, session: PendingSession) -> Mask | None:
     """Tell which nodes come second: those it does not prefer, or has failed on."""
+    if not (session.nodes or session.avoid):
+        return None
     later = np.zeros(len(cluster.nodes), bool)
     if session.nodes and not session.only_nodes:
         wanted = [cluster.row[n] for n in session.nodes if n in cluster.row]
