@@ -47,6 +47,7 @@ def find_placement(name: str) -> PlacementPolicy:
 def _load(group: str, name: str) -> Any:
     found = {entry.name: entry for entry in entry_points(group=group)}
     if name not in found:
-        raise UnknownPolicyError(group, name, sorted(found))
+        own = SEQUENCERS if group == SEQUENCERS_GROUP else _PLACEMENTS
+        raise UnknownPolicyError(group, name, sorted({*own, *found}))
     made = found[name].load()
     return made() if isinstance(made, type) else made
