@@ -11,10 +11,16 @@ from __future__ import annotations
 import asyncio
 import os
 import select as polling
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+)
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from sqlalchemy import Executable, event, func, insert, literal, select
@@ -26,8 +32,11 @@ from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import UnavailableError
 from backendai_hub.core.events import Event
 from backendai_hub.db import chain
+from backendai_hub.db.kept import Kept
 from backendai_hub.db.tables import EventRow, VersionRow
 from backendai_hub.db.versions import Changes, Versions
+
+Thing = TypeVar("Thing")
 
 _EVENT_LOCK: Final = 0x6261_6576
 """PostgreSQL advisory lock: events get their numbers in the order of commits."""
@@ -190,6 +199,7 @@ class Database:
         self.audit_key = audit_key
         """The key of the chain of acts; without it, no act can be written."""
         self.versions = Versions()
+        self.kept = Kept(self.versions)
         self.label = f"{LABEL}{os.getpid()} {os.urandom(8).hex()}"
         """The name of this process's connections, by which the server tells them."""
         self.epoch: int | None = None
@@ -288,6 +298,23 @@ class Database:
         """
         async with self._turns, self._glancing.connect() as connection:
             yield connection
+
+    async def recall(
+        self,
+        key: Hashable,
+        read: Callable[[AsyncConnection], Awaitable[Thing]],
+        tables: Collection[str] = (),
+    ) -> Thing:
+        """Return what *read* has found, as long as nothing it looks at has changed.
+
+        That is who somebody is and what they may do, always, and these *tables*.
+        """
+
+        async def look() -> Thing:
+            async with self.glance() as connection:
+                return await read(connection)
+
+        return await self.kept.recall(key, look, tables)
 
     async def close(self) -> None:
         """Close every connection."""

@@ -197,6 +197,8 @@ async def set_quota(
     tx: Transaction, kind: ScopeKind, owner_id: str, slot: str, quota: int | None
 ) -> None:
     """Set a limit; what is in use above it stays until it ends by itself."""
+    if kind is ScopeKind.DEVICE:
+        tx.changes.tables.add("devices")  # they look different by it
     await tx.execute(
         insert_ignore(tx, LedgerRow).values(
             kind=str(kind), owner_id=owner_id, slot=slot, used=0, quota=quota, cap=quota

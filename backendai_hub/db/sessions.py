@@ -180,6 +180,18 @@ async def get_records(
     return found
 
 
+async def find_made(
+    connection: AsyncConnection, owner_id: str, *, key: str, server: str | None
+) -> list[SessionRecord]:
+    """Find what an idempotency key has made, and who lives on a Hub server."""
+    query = select(_TABLE).where(
+        SessionRow.owner_id == owner_id,
+        (SessionRow.idempotency_key == key)
+        | ((SessionRow.server == server) & is_live()),
+    )
+    return [_record(row._mapping) for row in await connection.execute(query)]
+
+
 async def find_by_key(
     connection: AsyncConnection, owner_id: str, key: str
 ) -> SessionRecord | None:

@@ -15,6 +15,7 @@ Whoever keeps a whole table's worth, as the scheduler does, follows what has bec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -43,6 +44,7 @@ _NOBODYS: Final = _OF_SESSIONS | {
     "images",
     "ledger",
     "session_secrets",
+    "stops",
     "versions",
 }
 """Tables that say nothing about who somebody is and what they may do; others may."""
@@ -75,6 +77,9 @@ class Stale:
             self.use |= table == "ledger"
         elif table == "images":
             self.images |= ids is None
+        elif table == "stops":  # of nodes, by id; None is a group's
+            self.tenancy |= ids is None
+            self.nodes.update(ids or ())
         elif table is None:  # a text; whatever it does
             self.merge(Stale(everything=True))
 
@@ -102,6 +107,8 @@ class Changes:
 
     def __init__(self) -> None:
         self.stale = Stale()
+        self.tables: set[str | None] = set()
+        """Tables that look different now; None is any."""
         self.owners: set[str] = set()
         self.everybody = False
         self.tenancy = False
@@ -120,6 +127,8 @@ class Changes:
         self.written = True
         table = getattr(getattr(statement, "table", None), "name", None)
         self.stale.note(table, ids)
+        if ids is None or ids:
+            self.tables.add(table)
         if table is None:  # a text; whatever it does
             self.everybody = self.tenancy = True
         elif table in _OF_SESSIONS:
@@ -148,6 +157,11 @@ class Versions:
         self.tenancy = 0
         """Moves on with every change of who somebody is and what they may do."""
         self._followers: WeakSet[Stale] = WeakSet()
+        self._tables: Counter[str | None] = Counter()
+
+    def of_tables(self, names: Collection[str]) -> int:
+        """Return the version of these tables; it moves on with a change of any."""
+        return self._tables[None] + sum(self._tables[name] for name in names)
 
     def follow(self) -> Stale:
         """Return what will note everything that becomes stale; all is, to begin with.
@@ -175,6 +189,7 @@ class Versions:
 
     def advance(self, changes: Changes) -> None:
         """Move on what *changes* has changed."""
+        self._tables.update(changes.tables)
         for follower in self._followers:
             follower.merge(changes.stale)
         if changes.tenancy:

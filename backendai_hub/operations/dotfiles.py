@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.access import Action, Principal
 from backendai_hub.core.audit import Act
@@ -16,6 +15,7 @@ from backendai_hub.core.dotfiles import (
 )
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.db import dotfiles, tenancy
+from backendai_hub.db.engine import Database
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
@@ -85,7 +85,7 @@ def change_of(kind: str) -> Action:
 
 
 async def gather(
-    connection: AsyncConnection, record: SessionRecord, bootstrap: str | None
+    database: Database, record: SessionRecord, bootstrap: str | None
 ) -> tuple[list[Dotfile], str]:
     """Return the dotfiles and the bootstrap script that a session is born with.
 
@@ -94,14 +94,21 @@ async def gather(
     """
     keypair_id = record.keypair_id or ""
     scopes = (keypair_id, record.project_id, record.domain_id)
-    found = await dotfiles.list_dotfiles(connection, scopes)
+    found = await database.recall(
+        ("dotfiles", *scopes),
+        lambda c: dotfiles.list_dotfiles(c, scopes),
+        ("dotfiles",),
+    )
     merged = merge_dotfiles(
         keypair=found.get(scopes[0], []),
         project=found.get(scopes[1], []),
         domain=found.get(scopes[2], []),
     )
     if bootstrap is None:
-        script = await dotfiles.get_bootstrap(connection, keypair_id)
+        script = await database.recall(
+            ("bootstrap", keypair_id),
+            lambda c: dotfiles.get_bootstrap(c, keypair_id),
+        )
     else:
         check_bootstrap_script(bootstrap, most=REQUEST_BOOTSTRAP_BYTES)
         script = bootstrap

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -50,6 +51,7 @@ from backendai_hub.core.slots import (
 )
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import images, sessions, tenancy
+from backendai_hub.db.engine import Database
 from backendai_hub.db.groups import GroupRecord, list_allowed
 from backendai_hub.db.limits import load_caps, load_scopes
 from backendai_hub.db.nouns import load_slot_rules
@@ -67,6 +69,7 @@ _QUEUED = WAITING_WORDS[SessionStatus.PENDING]
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _MOST_ENVIRON = 512 * 1024
+_LONGEST_NAME = 512
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -96,36 +99,35 @@ async def submit_session(
         )
     check_may_enter(user)
     keypair_id = principal.keypair_id or user.keypair_id
-    async with platform.database.read() as connection:
-        project_id = _choose_project(user, request)
-        group = await _choose_group(connection, user, request, project_id, keypair_id)
-        nodes = [
-            n for n in await load_nodes(connection, whose=False) if n.group == group.id
-        ]
-        image = await _choose_image(connection, user, request, nodes)
-        caps = await load_caps(connection, keypair_id)
-        slot_types, required = await load_slot_rules(connection)
-        record = _build(platform, user, request, image, key)
-        record = msgspec.structs.replace(
-            record,
-            project_id=project_id,
-            keypair_id=keypair_id,
-            resource_group_id=group.id,
-            priority=_priority(request, group, caps),
-        )
-        _check_known(record.request, slot_types)
-        _check_required(record.request, required)
+    database = platform.database
+    project_id = _choose_project(user, request)
+    group = await _choose_group(database, user, request, project_id, keypair_id)
+    place = await _load_place(database, group.id)
+    image = await _choose_image(database, user, request, place.nodes)
+    caps = await database.recall(
+        ("caps", keypair_id), lambda c: load_caps(c, keypair_id)
+    )
+    slot_types, required = await database.recall("slot rules", load_slot_rules)
+    record = _build(platform, user, request, image, key)
+    record = msgspec.structs.replace(
+        record,
+        project_id=project_id,
+        keypair_id=keypair_id,
+        resource_group_id=group.id,
+        priority=_priority(request, group, caps),
+    )
+    _check_known(record.request, slot_types)
+    _check_required(record.request, required)
+    async with database.glance() as connection:
         known = await _find_known(connection, record, request)
-        if known is None:
-            for cap in caps:
-                check_caps(
-                    cap, priority=record.priority, containers=request.cluster_size
-                )
-            _check_containers(request)
-            files, bootstrap = await dotfiles.gather(
-                connection, record, request.bootstrap_script
-            )
-            await _check_can_ever_start(connection, record, image, group, nodes)
+    if known is None:
+        for cap in caps:
+            check_caps(cap, priority=record.priority, containers=request.cluster_size)
+        _check_containers(request)
+        files, bootstrap = await dotfiles.gather(
+            database, record, request.bootstrap_script
+        )
+        await _check_can_ever_start(database, record, image, group, place)
     if known is not None:
         await _attach(platform, known, request)
         return await _answer(platform, known.id, created=False)
@@ -202,15 +204,36 @@ def _choose_project(user: Actor, request: SessionRequest) -> str:
     )
 
 
+class _Place(NamedTuple):
+    """The nodes of a resource group, and what can be asked of them."""
+
+    nodes: Sequence[NodeState]
+    cluster: Cluster
+
+
+async def _load_place(database: Database, group_id: str) -> _Place:
+    """Return a group's nodes; what is free of them may be out of date."""
+
+    async def read(connection: AsyncConnection) -> _Place:
+        every = await load_nodes(connection, whose=False)
+        nodes = [n for n in every if n.group == group_id]
+        return _Place(nodes, Cluster(nodes))
+
+    return await database.recall(("place", group_id), read, ("agents", "devices"))
+
+
 async def _choose_group(
-    connection: AsyncConnection,
+    database: Database,
     user: Actor,
     request: SessionRequest,
     project_id: str,
     keypair_id: str,
 ) -> GroupRecord:
     """Return the resource group: the one named, or the first that may be used."""
-    opened = await list_allowed(connection, [user.domain_id, project_id, keypair_id])
+    targets = (user.domain_id, project_id, keypair_id)
+    opened = await database.recall(
+        ("groups", *targets), lambda c: list_allowed(c, targets)
+    )
     # What is kept for system sessions is not told of.
     opened = [g for g in opened if g.is_public]
     if request.resource_group is not None:
@@ -243,15 +266,22 @@ async def _choose_group(
 
 
 async def _choose_image(
-    connection: AsyncConnection,
+    database: Database,
     user: Actor,
     request: SessionRequest,
     nodes: Sequence[NodeState],
 ) -> Image:
     """Return the image for the architecture that is asked for, or that nodes have."""
-    found = await images.find_images(connection, user.domain_id, user.id, request.image)
+    found: list[Image] = []
+    if len(request.image) <= _LONGEST_NAME:  # longer ones are not worth keeping
+        found = await database.recall(
+            ("images", user.domain_id, user.id, request.image),
+            lambda c: images.find_images(c, user.domain_id, user.id, request.image),
+            ("images", "image_aliases"),
+        )
     if not found:
-        offered = await images.list_images(connection, user.domain_id, user.id)
+        async with database.glance() as connection:
+            offered = await images.list_images(connection, user.domain_id, user.id)
         names = list(dict.fromkeys(i.name for i in offered))
         shown = ", ".join(names[:10]) or "none yet"
         raise InvalidRequestError(
@@ -441,10 +471,15 @@ async def _find_known(
     connection: AsyncConnection, record: SessionRecord, request: SessionRequest
 ) -> SessionRecord | None:
     """Find the session this request has made before, or is attached to already."""
-    known = await sessions.find_by_key(
-        connection, record.owner_id, record.idempotency_key
+    found = await sessions.find_made(
+        connection,
+        record.owner_id,
+        key=record.idempotency_key,
+        server=None if request.attachment is None else record.server,
     )
-    if known is not None:
+    for known in found:
+        if known.idempotency_key != record.idempotency_key:
+            continue
         if known.request_hash != record.request_hash:
             raise ConflictError(
                 "Idempotency-Key: this key was used for a different request; use a"
@@ -452,21 +487,20 @@ async def _find_known(
                 session=known.id,
             )
         return known
-    if request.attachment is not None:
-        return await sessions.find_live(
-            connection, record.owner_id, server=record.server
-        )
-    return None
+    return found[0] if found else None
 
 
 async def _check_can_ever_start(
-    connection: AsyncConnection,
+    database: Database,
     record: SessionRecord,
     image: Image,
     group: GroupRecord,
-    nodes: Sequence[NodeState],
+    place: _Place,
 ) -> None:
-    scopes = await load_scopes(connection, [record])
+    # What is in use may be out of date, but nobody looks at it here.
+    scopes = await database.recall(
+        ("limits", *record.scopes), lambda c: load_scopes(c, [record])
+    )
     own = [scopes[key] for key in record.scopes if key in scopes]
     empty = [msgspec.structs.replace(s, used={}) for s in own]
     shortfalls = list(find_shortfalls(record.charge, empty))
@@ -475,9 +509,9 @@ async def _check_can_ever_start(
             "more than a limit allows even when nothing runs: "
             + "; ".join(map(str, shortfalls))
         )
-    if not nodes:
+    if not place.nodes:
         return  # the first node may still be on its way: it waits, with that reason
-    never = explain_never(Cluster(nodes), pending(record, image))
+    never = explain_never(place.cluster, pending(record, image))
     if never is not None:
         raise NeverFitsError(
             f"no node of the resource group {group.name} could ever run this: {never}"
