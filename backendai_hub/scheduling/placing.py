@@ -152,6 +152,7 @@ class Placer:
         """Choose devices of a node and take them; None if it has no room after all."""
         cluster = self.cluster
         shares: list[Share] = []
+        before = len(cluster.log)
         prefer = None
         if shape.fraction:
             prefer = partial(self._scorer.choose_device, shape.demand, row)
@@ -166,6 +167,8 @@ class Placer:
             if chosen is None:
                 if shape.entangled and shares:
                     cluster.give(row, shares)
+                    # Nothing has changed: it must not be looked at once more.
+                    del cluster.log[before:]
                 return None
             if shape.entangled:
                 cluster.take(row, chosen)
