@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from backendai_hub.core.quotas import QuotaScope, find_shortfalls
+from backendai_hub.core.quotas import QuotaScope, QuotaShortfall, find_shortfalls
 from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.scheduling.snapshot import ScopeKey
 
@@ -74,6 +74,20 @@ class Limits:
             room.changes += 1
             for slot, amount in charge:
                 room[slot] -= amount
+
+    def left(self, scopes: tuple[ScopeKey, ...], slot: str) -> int:
+        """Return how much more of *slot* may be used in all of these scopes."""
+        return min((room[slot] for room in self.of(scopes)), default=_NO_LIMIT)
+
+    def shortfalls(
+        self, scopes: tuple[ScopeKey, ...], charge: Charge
+    ) -> list[tuple[ScopeKey, QuotaShortfall]]:
+        """Return every limit in the way, with whose it is."""
+        return [
+            ((room.scope.kind, room.scope.id), shortfall)
+            for room in self.of(scopes)
+            for shortfall in find_shortfalls(ResourceSlots(dict(charge)), [room.now()])
+        ]
 
     def explain(self, scopes: tuple[ScopeKey, ...], charge: Charge) -> str:
         """Name every limit in the way, with numbers."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +40,27 @@ Head = tuple[int, int]
 """Minus the priority, and the index in the snapshot's queue."""
 _MOST_PREEMPTIONS = 8
 """How many preemptions one pass works out for one group."""
+
+
+class Trial(NamedTuple):
+    """A copy of a line's nodes, to see what would find room there."""
+
+    placer: Placer
+    shapes: Shapes
+    attempt: Callable[[Placer, Shapes, PendingSession, Mask | None], list[Room] | None]
+
+    def take(
+        self, session: PendingSession, among: Mask | None = None
+    ) -> list[Room] | None:
+        """Take room for *session* on the copy, if there is any."""
+        return self.attempt(self.placer, self.shapes, session, among)
+
+    def fits(self, session: PendingSession) -> bool:
+        """Tell whether *session* finds room; what it takes is given back."""
+        rooms = self.take(session)
+        for room in reversed(rooms or ()):
+            self.placer.undo(room)
+        return rooms is not None
 
 
 class Line:
@@ -318,6 +340,47 @@ class Line:
         split = self.policy.allow_split
         scorer = Concentrated().scorer(fork, ())
         return Placer(fork, scorer, allow_split=split), Shapes(fork, allow_split=split)
+
+    # --- what would be ---------------------------------------------------------------
+
+    def trial(self, session: PendingSession) -> Trial:
+        """Return a copy of the nodes to try things on, as *session* may use them."""
+        fork = self.cluster.fork()
+        for hold in self._open_holds(session, self._end_of(session)):
+            hold.put_back(fork)
+        split = self.policy.allow_split
+        # Which nodes a cluster tries hangs on scores; whether one has room does not.
+        placement = (
+            find_placement(self.policy.placement)
+            if session.members and not self._problem
+            else Concentrated()
+        )
+        placer = Placer(fork, placement.scorer(fork, ()), allow_split=split)
+        return Trial(placer, Shapes(fork, allow_split=split), self._try)
+
+    @property
+    def holdings(self) -> list[tuple[RunningSession, Holding]]:
+        """What runs on its nodes, and what of it."""
+        return [
+            (running, Holding(self.cluster.row[node], shares, running.ends))
+            for running in self._running
+            for node, shares in running.holdings
+            if node in self.cluster.row
+        ]
+
+    @property
+    def queue(self) -> Sequence[PendingSession]:
+        """Who waits for its nodes, in the order of submission."""
+        return self._queue
+
+    @property
+    def problem(self) -> str:
+        """Why nothing of it can start whatever there is, if so."""
+        return self._problem
+
+    def end_of(self, session: PendingSession) -> int | None:
+        """Tell when *session* ends at the latest if it starts now."""
+        return self._end_of(session)
 
     # --- why it waits ----------------------------------------------------------------
 

@@ -75,6 +75,16 @@ class Pass:
             complete=not heads,
         )
 
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The queues of the resource groups, as the pass has left them."""
+        return tuple(self._lines)
+
+    @property
+    def limits(self) -> Limits:
+        """What the limits still allow."""
+        return self._limits
+
     def _decide(self, line: Line, session: PendingSession) -> Placement | str:
         """Place *session*, or say why it waits."""
         if session.hold:

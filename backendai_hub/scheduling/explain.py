@@ -1,0 +1,216 @@
+"""Why a session waits, what would start it now, and when it starts otherwise.
+
+Everything is read off a pass of the scheduler as it has been made: the same nodes,
+devices, limits and order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice, takewhile
+
+import msgspec
+from msgspec.structs import replace
+
+from backendai_hub.core.quotas import QuotaShortfall
+from backendai_hub.scheduling.changes import Change, Search, charge_of
+from backendai_hub.scheduling.forecast import Ends, Forecast, foretell
+from backendai_hub.scheduling.lines import Line
+from backendai_hub.scheduling.plan import Pass
+from backendai_hub.scheduling.reasons import explain_no_room
+from backendai_hub.scheduling.snapshot import (
+    GroupPolicy,
+    PendingSession,
+    RunningSession,
+    Snapshot,
+)
+
+_MOST_CHANGES = 4
+_MOST_PROVED = 1000
+"""How long a queue may be for a change to be proved by a whole pass."""
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about one session that waits."""
+
+    session: str
+    position: int
+    """Its place among those who wait for the same nodes, from 1."""
+    waiting: int
+    """How many wait there."""
+    reasons: tuple[str, ...]
+    changes: tuple[Change, ...]
+    """What would start it now, the smallest change first."""
+    starts: int | None
+    """When it starts if all end as late as they have declared."""
+    at_the_earliest: bool = False
+    """Whether those before it in the queue may make it later."""
+    ahead: int = 0
+    after: str = ""
+    """The session that has to end for that."""
+    node: str = ""
+    unknown: str = ""
+    """Why nobody can tell when it starts, if so."""
+
+
+class Explainer:
+    """Answers questions about who waits after one pass."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._pass = Pass(snapshot)
+        self.plan = self._pass.run()
+        self._queue = {session.id: session for session in snapshot.queue}
+        self._lines = self._pass.lines
+        self._index: dict[str, Line] = {}
+        for line in self._lines:
+            for session in line.queue:
+                self._index[session.id] = line
+        self._order: dict[int, list[str]] = {}
+        self._place: dict[str, int] = {}
+        for session_id in self.plan.waiting:
+            order = self._order.setdefault(id(self._index[session_id]), [])
+            order.append(session_id)
+            self._place[session_id] = len(order)
+        self._ends: dict[int, Ends] = {}
+        self._others: dict[str, Line] = {}
+
+    def explain(
+        self,
+        session_id: str,
+        *,
+        groups: tuple[str, ...] = (),
+        least: Mapping[str, int] | None = None,
+    ) -> Explanation | None:
+        """Explain why a session waits; None if it does not.
+
+        ``groups`` are the resource groups it may wait in; ``least`` is what it has to
+        ask for at least.
+        """
+        if session_id not in self._place:
+            return None
+        session, line = self._queue[session_id], self._index[session_id]
+        order, place = self._order[id(line)], self._place[session_id]
+        changes = self._changes(session, line, groups, least or {})
+        forecast = self._foretell(session, line, order[: place - 1])
+        return Explanation(
+            session=session_id,
+            position=place,
+            waiting=len(order),
+            reasons=self._reasons(session, line),
+            changes=tuple(islice(changes, _MOST_CHANGES)),
+            starts=forecast.starts,
+            at_the_earliest=not forecast.exact,
+            ahead=place - 1,
+            after="" if forecast.after is None else forecast.after.id,
+            node="" if forecast.row < 0 else line.cluster.nodes[forecast.row].name,
+            unknown=forecast.unknown,
+        )
+
+    # --- reasons -----------------------------------------------------------------
+
+    def _reasons(self, session: PendingSession, line: Line) -> tuple[str, ...]:
+        """Return every reason at once, the one that a pass has told first."""
+        if session.hold or line.problem:
+            return (session.hold or line.problem,)
+        lacking = [str(shortfall) for shortfall in self._shortfalls(session)]
+        told = self.plan.waiting[session.id]
+        if not lacking:
+            return (told,)
+        if line.trial(session).fits(session):
+            return tuple(lacking)
+        return (*lacking, explain_no_room(line.cluster, session))
+
+    def _shortfalls(self, session: PendingSession) -> list[QuotaShortfall]:
+        charge = tuple(charge_of(session).items())
+        found = self._pass.limits.shortfalls(session.scopes, charge)
+        return [shortfall for _, shortfall in found]
+
+    # --- what would start it -------------------------------------------------------
+
+    def _changes(
+        self,
+        session: PendingSession,
+        line: Line,
+        groups: tuple[str, ...],
+        least: Mapping[str, int],
+    ) -> Iterator[Change]:
+        if session.hold or line.problem:
+            return
+        limits = self._pass.limits
+        search = Search(
+            session,
+            line,
+            limits,
+            least,
+            before=[
+                self._queue[i]
+                for i in takewhile(lambda i: i != session.id, self.plan.waiting)
+            ],
+            proves=partial(self._proves, session.id),
+        )
+        found = list(search.find())
+        elsewhere = list(self._elsewhere(session, groups))
+        places = [c for c in found if c.request is None and c.containers is None]
+        own = [c for c in places if c.is_own]
+        yield from own
+        yield from elsewhere
+        yield from (c for c in found if c not in own)
+
+    def _proves(self, session_id: str, change: Change) -> bool:
+        """Tell by a pass of its own whether a change starts a session."""
+        if len(self._queue) > _MOST_PROVED:
+            return False
+        decided = Pass(change.apply(self._snapshot, session_id)).run()
+        return session_id not in decided.waiting
+
+    def _elsewhere(
+        self, session: PendingSession, groups: tuple[str, ...]
+    ) -> Iterator[Change]:
+        if not session.group or not self._is_allowed(session):
+            return
+        for group in groups:
+            if group == session.group:
+                continue
+            moved = replace(session, group=group)
+            line = self._line_of(group)
+            if not line.problem and line.trial(moved).fits(moved):
+                yield Change(group=group)
+
+    def _line_of(self, group: str) -> Line:
+        """Return the line of a group, which may be one that nobody waits in."""
+        for line in self._lines:
+            # Those who name no group wait with everybody else, for all nodes.
+            if {"", group} & {session.group for session in line.queue}:
+                return line
+        if group not in self._others:
+            nodes = [node for node in self._snapshot.nodes if node.group == group]
+            policy = self._snapshot.groups.get(group, GroupPolicy())
+            self._others[group] = Line(self._snapshot, [], nodes, policy)
+        return self._others[group]
+
+    # --- when it starts --------------------------------------------------------------
+
+    def _foretell(
+        self, session: PendingSession, line: Line, before: list[str]
+    ) -> Forecast:
+        if session.hold or line.problem:
+            return Forecast(unknown=session.hold or line.problem)
+        if self._shortfalls(session):
+            return Forecast(unknown="it hangs on a limit, and on who leaves room in it")
+        ends = self._ends.get(id(line))
+        if ends is None:
+            ends = self._ends[id(line)] = Ends(line)
+        ahead = [self._queue[i] for i in before]
+        able = [s for s in ahead if not s.hold and self._is_allowed(s)]
+        return foretell(line, ends, session, able)
+
+    def _is_allowed(self, session: PendingSession) -> bool:
+        charge = tuple(charge_of(session).items())
+        limits = self._pass.limits
+        return limits.allow(limits.of(session.scopes), charge)
+
+    def find_running(self, session_id: str) -> RunningSession | None:
+        """Return what runs under this id."""
+        return next((r for r in self._snapshot.running if r.id == session_id), None)

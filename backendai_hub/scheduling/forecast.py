@@ -1,0 +1,175 @@
+"""When a session starts at the latest, as far as declared lifetimes tell.
+
+Those that run are let end when they have declared to, one after the other, on a copy
+of the nodes; whoever stands before in the queue takes what becomes free first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+
+from backendai_hub.scheduling.backfill import Holding
+from backendai_hub.scheduling.cluster import Mask, Vector
+from backendai_hub.scheduling.lines import Line, Trial
+from backendai_hub.scheduling.placing import Room
+from backendai_hub.scheduling.snapshot import PendingSession, RunningSession
+
+_MOST_ENDS = 64
+"""How many ends are looked at one by one where everything else has fitted."""
+_MOST_STEPS = 600
+"""How many tries the queue before it is followed for."""
+
+
+class Forecast(NamedTuple):
+    """When it starts, and which session has to end for that, if anybody knows."""
+
+    starts: int | None = None
+    after: RunningSession | None = None
+    row: int = -1
+    exact: bool = True
+    """Whether everybody before it has been followed; if not, it is at the earliest."""
+    unknown: str = ""
+    """Why nobody knows."""
+
+
+class Ends:
+    """The declared ends on one line's nodes, as arrays."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self.undeclared = sum(1 for _, held in line.holdings if held.ends is None)
+        known = [pair for pair in line.holdings if pair[1].ends is not None]
+        # By node, and by time on each.
+        known.sort(key=lambda pair: (pair[1].row, pair[1].ends or 0))
+        self.sessions = [running for running, _ in known]
+        self.held = [held for _, held in known]
+        self._rows: Vector = np.array([h.row for h in self.held], np.int64)
+        self._times: Vector = np.array([h.ends or 0 for h in self.held], np.int64)
+        first = np.flatnonzero(np.diff(self._rows, prepend=-1))
+        self._first = np.repeat(first, np.diff(np.append(first, len(self._rows))))
+        self._sums: dict[str, Vector] = {}
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def _sum(self, slot: str) -> Vector:
+        """Return what has come back of *slot* on a node by each of its ends."""
+        known = self._sums.get(slot)
+        if known is None:
+            amounts = np.array(
+                [sum(s.amount for s in h.shares if s.slot == slot) for h in self.held],
+                np.int64,
+            )
+            sums = np.cumsum(amounts)
+            before = sums - amounts
+            known = self._sums[slot] = sums - before[self._first]
+        return known
+
+    def first_fitting(self, session: PendingSession) -> tuple[int, int] | None:
+        """Return when one container first finds room, and the index of that end."""
+        cluster = self._line.cluster
+        enough: Mask = cluster.eligible(session)[self._rows]
+        for slot, amount in session.request.items():
+            column = cluster.column.get(slot)
+            if column is None:
+                return None
+            free = cluster.free_of(column)[self._rows]
+            enough &= free + self._sum(slot) >= amount
+        candidates = np.flatnonzero(enough)
+        candidates = candidates[np.argsort(self._times[candidates], kind="stable")]
+        if not len(candidates):
+            return None
+        trial = self._line.trial(session)
+        done: dict[int, int] = {}
+        for index in map(int, candidates[:_MOST_ENDS]):
+            row = self.held[index].row
+            for i in range(done.get(row, int(self._first[index])), index + 1):
+                _give(trial, self.held[i])
+            done[row] = index + 1
+            if trial.placer.has_room(trial.shapes.of(session), row):
+                return int(self._times[index]), index
+        return None
+
+
+def _give(trial: Trial, held: Holding) -> None:
+    trial.placer.cluster.give(held.row, held.shares)
+    trial.placer.cluster.spare[held.row] += 1
+
+
+def foretell(
+    line: Line, ends: Ends, session: PendingSession, ahead: Sequence[PendingSession]
+) -> Forecast:
+    """Tell when *session* starts at the latest if all end as they have declared."""
+    if not len(ends):
+        return Forecast(unknown=_undeclared(ends.undeclared))
+    alone = None if session.members else ends.first_fitting(session)
+    if not ahead and not session.members:
+        return _alone(ends, alone)
+    followed = _follow(line, ends, session, ahead)
+    if followed is not None:
+        return followed
+    if alone is None:
+        return Forecast(unknown=_undeclared(ends.undeclared))
+    return _alone(ends, alone)._replace(exact=False)
+
+
+def _alone(ends: Ends, found: tuple[int, int] | None) -> Forecast:
+    if found is None:
+        return Forecast(unknown=_undeclared(ends.undeclared))
+    starts, index = found
+    return Forecast(starts, ends.sessions[index], ends.held[index].row)
+
+
+def _undeclared(count: int) -> str:
+    if not count:
+        return "even when all that run have ended, it does not fit as things are now"
+    many = "1 session that runs does" if count == 1 else f"{count} that run do"
+    return f"it hangs on when others end, and {many} not say when"
+
+
+def _follow(
+    line: Line, ends: Ends, session: PendingSession, ahead: Sequence[PendingSession]
+) -> Forecast | None:
+    """Replay the queue up to *session*; None if that takes too long."""
+    trial = line.trial(session)
+    waiting = [*ahead, session]
+    order = [(int(h.ends or 0), i) for i, h in enumerate(ends.held)]
+    heapify(order)
+    later: list[Holding] = []
+    steps = 0
+    while order:
+        time, index = heappop(order)
+        known = index < len(ends.held)
+        held = ends.held[index] if known else later[index - len(ends.held)]
+        _give(trial, held)
+        for one in list(waiting):
+            steps += 1
+            if steps > _MOST_STEPS:
+                return None
+            rooms = _try(trial, one, held.row)
+            if rooms is None:
+                continue
+            if one is session:
+                after = ends.sessions[index] if known else None
+                return Forecast(time, after, held.row)
+            waiting.remove(one)
+            lifetime = one.lifetime or line.policy.max_lifetime
+            for room in rooms if lifetime is not None else ():
+                until = time + (lifetime or 0)
+                later.append(Holding(room.row, room.shares, until))
+                heappush(order, (until, len(ends.held) + len(later) - 1))
+    return Forecast(unknown=_undeclared(ends.undeclared))
+
+
+def _try(trial: Trial, session: PendingSession, row: int) -> list[Room] | None:
+    if session.members:
+        return trial.take(session)
+    if not trial.placer.has_room(trial.shapes.of(session), row):
+        return None
+    among = np.zeros(len(trial.placer.cluster.nodes), bool)
+    among[row] = True
+    return trial.take(session, among)

@@ -1,0 +1,276 @@
+"""What is said of who waits: the smallest change that would start it, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from backendai_hub.core.quotas import QuotaScope, ScopeKind
+from backendai_hub.core.slots import MILLI, ResourceSlots
+from backendai_hub.scheduling.changes import Change, tell_change
+from backendai_hub.scheduling.explain import Explainer, Explanation
+from backendai_hub.scheduling.plan import plan
+from backendai_hub.scheduling.snapshot import Share, Snapshot
+from tests.unit.scheduling_snapshots import (
+    GIB,
+    ask,
+    cluster_of,
+    gpu,
+    host,
+    node,
+    pending,
+    running,
+    shared,
+    snapshot,
+)
+from tests.unit.test_scheduling_properties import snapshots
+
+
+def explain(found: Snapshot, name: str = "s", **more: Any) -> Explanation:
+    explanation = Explainer(found).explain(name, **more)
+    assert explanation is not None
+    return explanation
+
+
+def limit(kind: str, name: str, used: dict[str, float], **limits: float) -> QuotaScope:
+    def milli(amounts: dict[str, float]) -> dict[str, int]:
+        return {slot: round(amount * MILLI) for slot, amount in amounts.items()}
+
+    return QuotaScope(
+        kind=ScopeKind(kind), id=name, name=name, limits=milli(limits), used=milli(used)
+    )
+
+
+def told(found: Snapshot, name: str = "s", **more: Any) -> list[str]:
+    """Return what would start it, in words."""
+    session = next(s for s in found.queue if s.id == name)
+    return [tell_change(c, session) for c in explain(found, name, **more).changes]
+
+
+def starts(found: Snapshot, name: str = "s") -> bool:
+    return any(p.session == name for p in plan(found).placements)
+
+
+def test_less_of_the_slot_that_lacks_would_start_it():
+    there = [node("a", host(8, mem=64 * GIB, used_mem=8 * GIB))]
+    found = snapshot(there, [pending(cpu=1, mem=64 * GIB)])
+    assert told(found) == ["with 56 GiB mem instead of 64 GiB"]
+
+
+def test_half_a_gpu_would_start_where_one_is_half_used():
+    there = [node("a", host(8), shared("g0", used=0.5), shared("g1", used=0.75))]
+    found = snapshot(there, [pending(cpu=1, shares=1)])
+    assert told(found) == ["with 0.5 cuda.shares instead of 1"]
+
+
+def test_whole_devices_stay_whole():
+    there = [node("a", host(8), gpu("g0"), gpu("g1", used=1))]
+    found = snapshot(there, [pending(cpu=1, gpus=2)])
+    assert told(found) == ["with 1 cuda.device instead of 2"]
+    there = [node("a", host(8), gpu("g1", used=1))]
+    assert told(snapshot(there, [pending(cpu=1, gpus=1)])) == []
+
+
+def test_the_nearest_node_decides_what_less_is():
+    there = [
+        node("a", host(8, used=7), shared("g0")),
+        node("b", host(8, used=2), shared("g1")),
+    ]
+    found = snapshot(there, [pending(cpu=8, shares=1)])
+    assert told(found)[0] == "with 6 cpu instead of 8"
+
+
+def test_less_of_two_slots_is_named_when_one_is_not_enough():
+    there = [node("a", host(8, used=6, mem=8 * GIB, used_mem=4 * GIB))]
+    found = snapshot(there, [pending(cpu=4, mem=8 * GIB)])
+    assert told(found) == [
+        "with 2 cpu instead of 4 and with 4 GiB mem instead of 8 GiB"
+    ]
+
+
+def test_nothing_below_what_the_environment_needs_is_named():
+    there = [node("a", host(8, mem=4 * GIB))]
+    found = snapshot(there, [pending(cpu=1, mem=8 * GIB)])
+    assert told(found, least={"mem": 4 * GIB}) == ["with 4 GiB mem instead of 8 GiB"]
+    assert told(found, least={"mem": 5 * GIB}) == []
+
+
+def test_without_the_node_it_names_it_would_start():
+    there = [node("a", host(2, used=2)), node("b", host(2))]
+    found = snapshot(there, [pending(cpu=1, nodes=("a",))])
+    assert told(found)[0] == "if it did not insist on the node a"
+
+
+def test_without_a_label_it_would_start():
+    there = [node("a", host(2), labels={"zone": "east"})]
+    found = snapshot(there, [pending(cpu=1, labels={"zone": "west"})])
+    assert told(found) == ["without the label zone=west"]
+
+
+def test_another_resource_group_is_named_only_if_it_is_open_to_it():
+    there = [node("a", host(2, used=2), group="x"), node("b", host(2), group="y")]
+    found = snapshot(there, [pending(cpu=1, group="x")])
+    assert told(found) == []
+    assert told(found, groups=("x", "y")) == ["in the resource group y"]
+
+
+def test_a_project_that_used_less_would_let_it_start():
+    there = [node("a", host(8), shared("g0"), shared("g1"))]
+    scopes = [limit("project", "vision", used={"cuda.shares": 8}, **{"cuda.shares": 8})]
+    found = snapshot(there, [pending(cpu=1, shares=1, project="vision")], scopes)
+    assert told(found) == ["if project vision used 1 cuda.shares less"]
+    assert explain(found).reasons == (
+        "project vision: cuda.shares 8 of 8 in use, asks 1",
+    )
+
+
+def test_what_a_limit_leaves_is_named_before_what_others_would_have_to_leave():
+    there = [node("a", host(8))]
+    scopes = [limit("project", "vision", used={"cpu": 3}, cpu=4)]
+    found = snapshot(there, [pending(cpu=2, project="vision")], scopes)
+    assert told(found) == [
+        "with 1 cpu instead of 2",
+        "if project vision used 1 cpu less",
+    ]
+
+
+def test_those_who_take_what_becomes_free_first_are_reckoned_with():
+    scopes = [limit("user", "alice", used={"cpu": 4}, cpu=4)]
+    queue = [pending("first", cpu=2), pending("s", cpu=1)]
+    found = snapshot([node("a", host(8))], queue, scopes)
+    assert told(found, "first") == ["if user alice used 2 cpu less"]
+    assert told(found) == ["if user alice used 3 cpu less"]
+
+
+def test_fewer_containers_would_start():
+    there = [node("a", host(4)), node("b", host(2, used=2))]
+    asked = [ask(cpu=2)] * 4
+    found = snapshot(there, [cluster_of("s", *asked, layout="pack")])
+    assert told(found) == ["with 2 containers instead of 4"]
+
+
+def test_a_session_that_is_held_is_told_why_and_no_change():
+    found = snapshot([node("a", host(2))], [pending(cpu=1, hold="held by alice")])
+    explanation = explain(found)
+    assert explanation.reasons == ("held by alice",)
+    assert (explanation.changes, explanation.unknown) == ((), "held by alice")
+
+
+def test_every_reason_is_told_at_once():
+    there = [node("a", host(1))]
+    scopes = [limit("project", "vision", used={"cpu": 2}, cpu=3)]
+    found = snapshot(there, [pending(cpu=2, project="vision")], scopes)
+    reasons = explain(found).reasons
+    assert reasons[0].startswith("project vision: cpu 2 of 3")
+    assert reasons[1].startswith("cpu: asks 2, 1 free on a")
+
+
+def test_positions_count_those_who_wait_for_the_same_nodes():
+    there = [node("a", host(1), group="x"), node("b", host(0), group="y")]
+    queue = [pending(n, cpu=2, group="x") for n in "pq"]
+    queue.append(pending("r", cpu=1, group="y"))
+    found = snapshot(there, queue)
+    assert [(e.position, e.waiting) for e in (explain(found, n) for n in "pqr")] == [
+        (1, 2),
+        (2, 2),
+        (1, 1),
+    ]
+    started = snapshot(there, [pending(cpu=1, group="x")])
+    assert Explainer(started).explain("s") is None
+    assert Explainer(started).explain("nobody") is None
+
+
+# --- when it starts ------------------------------------------------------------------
+
+
+def busy(*ends: int | None, cores: int = 4) -> tuple[Any, list[Any]]:
+    """Return a node whose every core somebody uses until one of *ends*."""
+    place = node("a", host(cores, used=len(ends)))
+    held = [
+        running(f"r{i}", place, Share("a/host", "cpu", MILLI), ends=end)
+        for i, end in enumerate(ends)
+    ]
+    return place, held
+
+
+def waiting(place: Any, held: Any, *queue: Any, now: int = 0) -> Snapshot:
+    return replace(snapshot([place], list(queue)), running=tuple(held), now=now)
+
+
+def test_it_starts_when_enough_of_those_that_run_have_ended():
+    place, held = busy(300, 100, 200, 400)
+    explanation = explain(waiting(place, held, pending(cpu=2)))
+    assert (explanation.starts, explanation.after, explanation.node) == (200, "r2", "a")
+    assert not explanation.at_the_earliest
+
+
+def test_those_before_it_take_what_becomes_free_first():
+    place, held = busy(100, 200, 300, 400)
+    found = waiting(place, held, pending("first", cpu=1), pending(cpu=1))
+    assert (explain(found, "first").starts, explain(found).starts) == (100, 200)
+
+
+def test_those_before_it_who_end_in_time_make_room_again():
+    place, held = busy(100, 9000, 9000, 9000)
+    first = pending("first", cpu=1, lifetime=50)
+    assert explain(waiting(place, held, first, pending(cpu=1))).starts == 150
+
+
+def test_nobody_knows_when_it_starts_if_nobody_says_when_they_end():
+    place, held = busy(None, None, None, None)
+    explanation = explain(waiting(place, held, pending(cpu=1)))
+    assert explanation.starts is None
+    assert "4 that run do not say when" in explanation.unknown
+
+
+def test_a_long_queue_before_it_gives_the_earliest_moment_only():
+    place, held = busy(*range(100, 104))
+    queue = [pending(f"p{i}", cpu=4) for i in range(700)]
+    explanation = explain(waiting(place, held, *queue, pending(cpu=1)))
+    assert (explanation.starts, explanation.at_the_earliest) == (100, True)
+
+
+# --- it is true ----------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(snapshots())
+def test_every_change_that_is_named_does_start_it(found: Snapshot):
+    explainer = Explainer(found)
+    for name in explainer.plan.waiting:
+        explanation = explainer.explain(name)
+        assert explanation is not None
+        for change in explanation.changes:
+            assert change != Change()
+            assert starts(change.apply(found, name), name), change
+
+
+@settings(max_examples=100, deadline=None)
+@given(snapshots())
+def test_a_unit_more_of_one_slot_would_not_start_once_the_queue_is_served(
+    found: Snapshot,
+):
+    explainer = Explainer(found)
+    only = [s for s in found.queue if s.id in explainer.plan.waiting][:1]
+    if not only or explainer.plan.placements:
+        return
+    alone = replace(found, queue=tuple(only))
+    session = only[0]
+    for change in Explainer(alone).explain(session.id).changes:  # type: ignore[union-attr]
+        if change.request is None:
+            continue
+        for slot, amount in change.request.items():
+            if amount == session.request[slot]:
+                continue
+            more = ResourceSlots({**dict(change.request.items()), slot: amount + 1})
+            assert not starts(Change(request=more).apply(alone, session.id), session.id)
+
+
+def test_used_limits_are_those_of_its_scopes():
+    scopes = [limit("user", "bob", used={"cpu": 4}, cpu=4)]
+    there = [node("a", host(1))]
+    found = snapshot(there, [pending(cpu=2, user="alice")], scopes)
+    assert (ScopeKind.USER, "alice") in found.queue[0].scopes
+    assert told(found) == ["with 1 cpu instead of 2"]
