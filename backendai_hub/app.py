@@ -18,6 +18,7 @@ from traitlets import Bool, Dict, Float, Integer, List, Set, Unicode, default
 from traitlets.config import Application, Config, catch_config_error
 
 from backendai_hub import __version__
+from backendai_hub.client.agents import AgentClient
 from backendai_hub.client.jupyterhub import JupyterHubClient
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
 from backendai_hub.core.audit import derive_audit_key
@@ -49,6 +50,7 @@ from backendai_hub.operations.platform import Platform, Settings, Vault
 from backendai_hub.reconcilers.attachments import AttachmentsReconciler
 from backendai_hub.reconcilers.audit import AuditReconciler
 from backendai_hub.reconcilers.base import Reconciler
+from backendai_hub.reconcilers.batch import BatchReconciler
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
 from backendai_hub.reconcilers.images import RescansReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
@@ -196,6 +198,17 @@ class HubService(Application):
     lost_seconds = Float(
         40.0, help="A node silent for so long is lost; its slots stay held."
     ).tag(config=True)
+    lease_seconds = Float(
+        240.0,
+        min=1,
+        help="""After so long without us, a node's batch sessions stop by themselves
+        that may be started again elsewhere.""",
+    ).tag(config=True)
+    lease_margin_seconds = Float(
+        60.0,
+        min=1,
+        help="So much later than that they are taken for stopped, and started again.",
+    ).tag(config=True)
     auth_cache_seconds = Integer(
         30, help="How long JupyterHub's word about a token is trusted."
     ).tag(config=True)
@@ -301,6 +314,8 @@ class HubService(Application):
             heartbeat_seconds=self.heartbeat_seconds,
             suspect_seconds=self.suspect_seconds,
             lost_seconds=self.lost_seconds,
+            lease_seconds=self.lease_seconds,
+            lease_margin_seconds=self.lease_margin_seconds,
         )
 
     def _read_first_admin(self) -> dict[str, str] | None:
@@ -360,6 +375,14 @@ class HubService(Application):
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
+    def _build_agent_client(self) -> AgentClient:
+        keys = self._folder / "keys"
+        return AgentClient(
+            authority=keys / "ca.crt",
+            certificate=keys / "hub.crt",
+            key=keys / "hub.key",
+        )
+
     async def _prepare(self, platform: Platform) -> None:
         images = [msgspec.convert(dict(i), Image) for i in self.images]
         await offer_images(platform, images)
@@ -383,6 +406,7 @@ class HubService(Application):
         await asyncio.to_thread(upgrade, self.db_url)
         await leadership.begin()
         await self._prepare(platform)
+        nodes = self._build_agent_client()
         service = Service(
             platform=platform,
             signals=signals,
@@ -393,11 +417,13 @@ class HubService(Application):
             prefix=self.prefix,
             hub_auth=self._build_login(),
             assets=str(Path(__file__).parent / "static" / "console"),
+            nodes=nodes,
         )
         reconcilers: list[Reconciler] = [
             SchedulerReconciler(platform, signals),
             NodesReconciler(platform, signals),
             DeadlinesReconciler(platform, signals),
+            BatchReconciler(platform, signals),
             AuditReconciler(platform, signals),
             KeysReconciler(platform, signals),
             RescansReconciler(platform, signals),
@@ -423,6 +449,7 @@ class HubService(Application):
             await reconciler.close()
         for server in servers:
             await server.close_all_connections()
+        await nodes.close()
         await leadership.close()
         await platform.database.close()
         if lost:

@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "whoami": Later(f"{_ROOM}.login:whoami", "Show who you are."),
     "profile": Later(f"{_ROOM}.login:profile", "Your logins on this machine."),
     "session": Later(f"{_ROOM}.sessions:session", "Start, see and end sessions."),
+    "run": Later(f"{_ROOM}.jobs:run", "Run a command on the cluster."),
     "resources": Later(f"{_ROOM}.sessions:resources", "Show what is free now."),
     "project": Later(f"{_ROOM}.groups:project", "Your projects."),
     "keypair": Later(f"{_ROOM}.groups:keypair", "Your keys for programs."),

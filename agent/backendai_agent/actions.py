@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +21,10 @@ from backendai_agent.apps import Apps
 from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import ContainerFolder, container_folder
 from backendai_agent.images import Images
+from backendai_agent.jobs import OUT_OF_MEMORY, deliver_runner, read_outcome
+from backendai_agent.leases import Leases
 from backendai_agent.logs import Log
+from backendai_agent.outbox import LINES, Outbox, pack
 from backendai_agent.preparation import find_omission, read_preparation
 from backendai_agent.reconcile import End, Phase, Record, Showing, list_devices
 from backendai_agent.records import Records
@@ -61,6 +64,7 @@ class Node:
     attach: Attach
     whole: Callable[[], Collection[str]] = frozenset
     base: str = "/"
+    leases: Leases = field(default_factory=Leases)
     starts: int = 4
     timing: Timing = field(default_factory=Timing)
     log: Log = field(default_factory=lambda: logging.getLogger(__name__))
@@ -89,6 +93,7 @@ class Actions:
         self._records = records
         self._images = images
         self._show = show
+        self._outbox = Outbox(node.data_dir)
         self._starting = asyncio.Semaphore(node.starts)
         self._stop_failures: dict[str, int] = {}
 
@@ -120,6 +125,7 @@ class Actions:
                 session_id=spec.session_id,
                 phase=Phase.STARTING,
                 devices=list_devices(spec),
+                job=bool(spec.command),
             )
             await self._records.save(spec.id, record)
             crashpoint("agent.recorded")
@@ -151,23 +157,30 @@ class Actions:
             if spec.host_network
             else getattr(self._runtime, "listen", None),
         )
-        activation = build_activation(spec, patch, around)
+        until = 0.0
+        if spec.lease_seconds:
+            until = await self._node.leases.begin(spec.id, spec.lease_seconds)
+        if spec.command:
+            await asyncio.to_thread(deliver_runner, folder)
+        activation = build_activation(spec, patch, around, lease_until=until)
         await asyncio.to_thread(write_activation, folder, activation)
         crashpoint("agent.activated")
 
     async def probe(self, spec: ContainerSpec) -> None:
-        """Wait until JupyterLab answers; only then is the container RUNNING."""
+        """Wait until JupyterLab answers, or the command begins: then it is RUNNING."""
         limit, words = self._node.timing.ready, ""
+        awaited = "its command" if spec.command else "JupyterLab"
         if spec.bootstrap.strip():
             limit += BOOTSTRAP_SECONDS
-            words = "running the bootstrap script; JupyterLab starts when it has ended"
+            words = f"running the bootstrap script; {awaited} starts when it has ended"
         self._show(spec.id, Showing(ContainerState.CREATING, reason=words))
         crashpoint("agent.probing")
         try:
             async with asyncio.timeout(limit):
-                await self._answering(spec)
+                await (self._begun(spec) if spec.command else self._answering(spec))
         except TimeoutError:
-            await self._fail(spec, f"JupyterLab did not answer within {limit:.0f} s")
+            verb = "begin" if spec.command else "answer"
+            await self._fail(spec, f"{awaited} did not {verb} within {limit:.0f} s")
             return
         folder = self._folder(spec.id)
         omission = await asyncio.to_thread(find_omission, spec, folder)
@@ -181,21 +194,31 @@ class Actions:
         while not await self._node.apps.answers(spec.id, f"{spec.prefix}api"):  # noqa: ASYNC110 - another process is asked, no event here can tell
             await asyncio.sleep(self._node.timing.probe_every)
 
+    async def _begun(self, spec: ContainerSpec) -> None:
+        folder = self._folder(spec.id)
+        while await asyncio.to_thread(read_outcome, folder) is None:  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(self._node.timing.probe_every)
+
     async def stop(self, spec: ContainerSpec, *, keep: bool) -> None:
         """End the container and remove it; *keep* what its owner may still read.
 
-        Waits a while after a failure, so that the next attempt comes later.
+        What a command has printed so far is kept for the service either way. Waits a
+        while after a failure, so that the next attempt comes later.
         """
         if spec.id not in self._records.past:
             self._show(spec.id, Showing(ContainerState.RUNNING, reason="stopping"))
         limit = spec.grace_seconds + self._node.timing.stop_margin
+        past = self._records.past.get(spec.id)
         try:
+            if past is not None and past.job and past.phase is not Phase.ENDED:
+                await self._keep_log(spec)
             await _see_through(self._runtime.stop(spec.id, spec.grace_seconds), limit)
             crashpoint("agent.removed")
             await self._close_lines(spec)
             if not keep:
                 await asyncio.to_thread(self._folder(spec.id).remove)
                 self._records.bury(spec.id, spec.session_id)
+                self._node.leases.forget(spec.id)
         except FAILURES as error:
             await self._wait_to_retry(spec, read_failure(error))
         except Exception as error:
@@ -219,6 +242,10 @@ class Actions:
     async def end(self, end: End) -> None:
         """Write down that the container ended by itself, and how."""
         spec = end.spec
+        if spec.command:
+            end = await self._judge(end)
+            await self._keep_log(spec)
+            crashpoint("agent.kept")
         reason = await self._explain(end)
         self._node.log.info("container %s ended: %s", spec.id, reason)
         record = Record(
@@ -229,12 +256,39 @@ class Actions:
             reason=reason,
             exit_code=end.exit_code,
             devices=list_devices(spec),
+            job=bool(spec.command),
         )
         folder = self._folder(spec.id)
         await asyncio.to_thread(folder.make)
         await self._records.save(spec.id, record)
         await asyncio.to_thread(folder.activation.unlink, missing_ok=True)
         await self._close_lines(spec)
+
+    async def _judge(self, end: End) -> End:
+        """Say what an end says of the command: its exit code, if it came to that.
+
+        Where the runner could not say how it ended, something ended it from outside,
+        and what the command would have done is not known.
+        """
+        if end.state is not ContainerState.EXITED or end.reason == OUT_OF_MEMORY:
+            return end
+        told = await asyncio.to_thread(read_outcome, self._folder(end.spec.id))
+        if told is not None and told.state == "ended":
+            usual = f"its command ended with code {told.exit_code}"
+            return replace(end, exit_code=told.exit_code, reason=told.reason or usual)
+        if end.exit_code is None:
+            return end
+        reason = f"it was ended from outside ({end.reason})"
+        return replace(end, exit_code=None, reason=reason)
+
+    async def _keep_log(self, spec: ContainerSpec) -> None:
+        """Keep what a container has printed until the service has it."""
+        try:
+            async with asyncio.timeout(self._node.timing.call):
+                text = await self._runtime.logs(spec.id, LINES)
+        except FAILURES as error:
+            text = f"(what it printed cannot be read: {read_failure(error)})\n"
+        await asyncio.to_thread(self._outbox.put, pack(spec.id, text))
 
     async def _explain(self, end: End) -> str:
         """Say why it ended; of its preparation, the session knows that best."""
@@ -257,6 +311,7 @@ class Actions:
             phase=phase,
             began=True,
             devices=list_devices(spec),
+            job=bool(spec.command),
         )
         folder = self._folder(spec.id)
         if not folder.path.is_dir():  # adopted: its folder was lost

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from backendai_agent.folders import INSIDE, ContainerFolder, write_durably
+from backendai_agent.jobs import describe_job
 from backendai_agent.runtimes.base import ContainerPatch
 from backendai_hub.api.agents import ContainerSpec
 from backendai_hub.core.dotfiles import BOOTSTRAP_SECONDS
@@ -109,10 +110,16 @@ def _identify(spec: ContainerSpec) -> dict[str, str]:
 
 
 def build_activation(
-    spec: ContainerSpec, patch: ContainerPatch, around: Surroundings
+    spec: ContainerSpec,
+    patch: ContainerPatch,
+    around: Surroundings,
+    *,
+    lease_until: float = 0.0,
 ) -> dict[str, Any]:
     """Build the content of ``activation.json``."""
+    job = {"job": describe_job(spec, lease_until)} if spec.command else {}
     return {
+        **job,
         "environ": build_environ(spec, patch, around),
         "argv": [*spec.argv, *(QUIET_KERNELS if spec.host_network else ())],
         "files": msgspec.to_builtins(spec.files),

@@ -35,6 +35,7 @@ from backendai_agent.folders import write_durably
 from backendai_agent.forwarding import make_server
 from backendai_agent.image_keeper import ImageKeeper, KeeperTiming
 from backendai_agent.inventory import Inventory
+from backendai_agent.leases import Leases
 from backendai_agent.link import (
     LINK_ERRORS,
     Link,
@@ -44,6 +45,7 @@ from backendai_agent.link import (
 )
 from backendai_agent.logs import Log
 from backendai_agent.numbering import Numbering
+from backendai_agent.outbox import Outbox
 from backendai_agent.relay import CONNECTIONS, Relays
 from backendai_agent.runtimes.base import Runtime
 from backendai_agent.server import DataPlane
@@ -102,6 +104,7 @@ class Agent:
             settings.platform_url, log=log, connections=settings.relay_connections
         )
         self._apps = Apps(runtime)
+        self._leases = Leases()
         base = URL(settings.platform_url).path
         node = Node(
             runtime=runtime,
@@ -110,6 +113,7 @@ class Agent:
             apps=self._apps,
             attach=self._inventory.attach,
             whole=self._inventory.list_whole,
+            leases=self._leases,
             base=base if base.endswith("/") else f"{base}/",
             starts=settings.starts,
             timing=settings.timing,
@@ -185,6 +189,11 @@ class Agent:
             image_progress=self._keeper.account(),
         )
 
+    async def hear(self, sent_at: float) -> None:
+        """Note that the service has taken a report; leases begin anew."""
+        self._leases.hear(sent_at)
+        await self.driver.renew_leases()
+
     def _say(self) -> None:
         if self._link is not None:
             self._link.say()
@@ -209,6 +218,7 @@ class Agent:
                 hub_url=self._settings.hub_url,
                 epoch_file=self._settings.data_dir / "epoch",
                 sequence=sequence,
+                outbox=Outbox(self._settings.data_dir),
                 timing=self._settings.link,
             )
             self._link = Link(settings, self, context=client, log=self._log)

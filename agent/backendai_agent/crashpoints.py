@@ -14,6 +14,7 @@ point does nothing. The names, in the order a container passes them:
 ``agent.started``      the runtime started it; not written down yet
 ``agent.probing``      waiting for the first answer
 ``agent.ready``        it answered; not reported yet
+``agent.kept``         what a command printed is kept; its end is not yet
 ``agent.stopping``     inside the runtime: asked to end, not dead yet
 ``agent.removed``      the container is gone; its folder is still here
 =====================  ==========================================================

@@ -16,6 +16,7 @@ from typing import Any
 from backendai_agent.actions import FAILURES, Actions, Node, read_failure
 from backendai_agent.folders import container_folder
 from backendai_agent.images import Images
+from backendai_agent.jobs import write_lease
 from backendai_agent.reconcile import (
     Action,
     End,
@@ -113,6 +114,24 @@ class Driver:
         specs = self._desired.containers if self._desired else []
         running = DesiredState.RUNNING
         return {s.image for s in specs if s.image and s.desired is running}
+
+    async def renew_leases(self) -> None:
+        """Let what may run elsewhere run on here, for the service has heard of us."""
+        for spec in self._desired.containers if self._desired else []:
+            if not spec.lease_seconds or spec.desired is not DesiredState.RUNNING:
+                continue
+            until = self._node.leases.renew(spec.id, spec.lease_seconds)
+            folder = container_folder(self._node.data_dir, spec.id)
+            if until is None:
+                continue
+            try:
+                await asyncio.to_thread(write_lease, folder, until)
+            except FileNotFoundError:
+                continue  # it has not begun, and is told when it does
+            except OSError:
+                self._node.log.exception(
+                    "cannot renew the lease of container %s", spec.id
+                )
 
     async def run(self) -> None:
         """Reconcile until cancelled. Containers keep running afterwards."""

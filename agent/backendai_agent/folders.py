@@ -49,6 +49,16 @@ class ContainerFolder:
         return self.run / "preparation.json"
 
     @property
+    def outcome(self) -> Path:
+        """What a batch session's runner says of its command; not trusted."""
+        return self.run / "outcome.json"
+
+    @property
+    def lease(self) -> Path:
+        """Until when a batch session may run that may run elsewhere, too."""
+        return self.run / "lease"
+
+    @property
     def hub_socket(self) -> Path:
         """Where the container reaches the platform."""
         return self.run / "hub.sock"

@@ -20,17 +20,26 @@ import msgspec
 
 from backendai_agent.certs import HUB_NAME
 from backendai_agent.folders import write_durably
+from backendai_agent.leases import tell_time
 from backendai_agent.logs import Log
 from backendai_agent.numbering import Numbering
+from backendai_agent.outbox import Outbox
 from backendai_hub.api.agents import AgentReport, AssignmentSet, ReportAnswer
 
 
 class LinkRefusedError(OSError):
-    """The hub service answers, but not as hoped."""
+    """The hub service answers, but not as hoped; ``status`` is HTTP's."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(f"{status}: {words}")
+        self.status = status
 
 
 LINK_ERRORS = (aiohttp.ClientError, TimeoutError, OSError, msgspec.MsgspecError)
 """All that can go wrong between two machines, and what is not our protocol."""
+
+_UNWANTED = {400, 404, 405, 413}
+"""Answers that will not be others tomorrow: too long, unknown, or too new for it."""
 
 INSISTING = 8
 """After so many older answers in a row (half a minute) we give in."""
@@ -69,6 +78,7 @@ class LinkSettings:
     hub_url: str
     epoch_file: Path
     sequence: Numbering
+    outbox: Outbox
     timing: LinkTiming = field(default_factory=LinkTiming)
 
 
@@ -80,6 +90,9 @@ class Party(Protocol):
 
     def report(self, sequence: int, epoch: int) -> AgentReport | None:
         """Make the next report; None while there is nothing to say yet."""
+
+    async def hear(self, sent_at: float) -> None:
+        """Note that the hub service has taken a report sent at *sent_at*."""
 
 
 class Link:
@@ -99,6 +112,7 @@ class Link:
         self._party = party
         self._epoch_file = settings.epoch_file
         self._sequence = settings.sequence
+        self._outbox = settings.outbox
         self._timing = settings.timing
         self._log = log
         self._chance = chance
@@ -207,7 +221,10 @@ class Link:
             if report is None:
                 continue
             try:
+                await self._deliver(session)
+                sent_at = tell_time()
                 newest = await self._send(session, report)
+                await self._party.hear(sent_at)
                 if newest > self.position.generation:
                     # The long poll should have said so. If it has missed it, a
                     # heartbeat later is soon enough.
@@ -225,6 +242,31 @@ class Link:
                 await self._changed.wait()
         except TimeoutError:
             return
+
+    async def _deliver(self, session: aiohttp.ClientSession) -> None:
+        """Send what containers printed, so that it is there when their end is told.
+
+        What the hub service does not want is dropped: the end shall not wait for it.
+        """
+        for parcel in await asyncio.to_thread(self._outbox.list):
+            try:
+                async with session.put(
+                    f"{self._url}/log",
+                    data=msgspec.json.encode(parcel),
+                    headers={"Content-Type": "application/json"},
+                    server_hostname=HUB_NAME,
+                    timeout=aiohttp.ClientTimeout(total=self._timing.call),
+                ) as answer:
+                    await _check(answer)
+            except LinkRefusedError as error:
+                if error.status not in _UNWANTED:
+                    raise
+                self._log.warning(
+                    "the hub service does not want the log of container %s (%s)",
+                    parcel.container,
+                    error,
+                )
+            await asyncio.to_thread(self._outbox.drop, parcel.container)
 
     async def _send(self, session: aiohttp.ClientSession, report: AgentReport) -> int:
         """Send *report*; return the generation the hub service is at."""
@@ -264,7 +306,7 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
     """Raise what the hub service says against it, in its own words."""
     if answer.status >= 400:
         text = (await answer.read())[:2000].decode("utf-8", "replace")
-        raise LinkRefusedError(f"{answer.status}: {text.strip() or answer.reason}")
+        raise LinkRefusedError(answer.status, text.strip() or str(answer.reason))
 
 
 def _read_epoch(path: Path) -> int:

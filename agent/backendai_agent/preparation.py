@@ -36,15 +36,18 @@ class Preparation(msgspec.Struct, frozen=True):
 def read_preparation(folder: ContainerFolder) -> Preparation | None:
     """Read what the session says; None if it says nothing that can be read."""
     try:
-        return _clean(msgspec.json.decode(_read(folder), type=Preparation))
+        text = read_from_session(folder, folder.preparation.name)
+        told = msgspec.json.decode(text, type=Preparation)
     except (OSError, msgspec.MsgspecError):
         return None
+    return Preparation(clean_words(told.failure))
 
 
-def _read(folder: ContainerFolder) -> bytes:
+def read_from_session(folder: ContainerFolder, name: str) -> bytes:
+    """Read the beginning of a file that the session's user may have written."""
     above = os.open(folder.run, _FOLDER)
     try:
-        descriptor = os.open(folder.preparation.name, _FILE, dir_fd=above)
+        descriptor = os.open(name, _FILE, dir_fd=above)
     finally:
         os.close(above)
     with os.fdopen(descriptor, "rb") as file:
@@ -53,9 +56,10 @@ def _read(folder: ContainerFolder) -> bytes:
         return file.read(LONGEST)
 
 
-def _clean(told: Preparation) -> Preparation:
-    visible = "".join(c if c.isprintable() else " " for c in told.failure)
-    return Preparation(visible.strip()[:REASON_LENGTH])
+def clean_words(words: str) -> str:
+    """Make what a session says fit to be shown."""
+    visible = "".join(c if c.isprintable() else " " for c in words)
+    return visible.strip()[:REASON_LENGTH]
 
 
 def find_omission(spec: ContainerSpec, folder: ContainerFolder) -> str:

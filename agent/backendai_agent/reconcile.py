@@ -47,7 +47,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent remembers of one container; ``began`` is never unlearned.
 
     ``state``, ``reason`` and ``exit_code`` tell how an ENDED container ended,
-    ``devices`` what it was given: the hub service says so only while it wants it.
+    ``devices`` what it was given, ``job`` whether it runs a command of its own: the
+    hub service says so only while it wants it.
     """
 
     session_id: str
@@ -57,6 +58,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     exit_code: int | None = None
     devices: list[str] = []
+    job: bool = False
 
 
 def list_devices(spec: ContainerSpec) -> list[str]:

@@ -10,6 +10,7 @@ Routes (mutual TLS; the certificate is the identity)::
     POST /agent/v1/enroll            token + CSR → certificate   (no client cert)
     GET  /agent/v1/assignments?newer_than=G&wait=S               → AssignmentSet
     PUT  /agent/v1/report            AgentReport                 → ReportAnswer
+    PUT  /agent/v1/log               LogParcel
 """
 
 from __future__ import annotations
@@ -157,6 +158,10 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     the runtime's own records. ``labels``
     are what the agent writes on the container to recognise it later.
     ``memory`` and ``shmem`` are bytes, ``cpu`` is in thousandths of a core;
+    With ``command``, a line for the shell, the container runs that instead of
+    JupyterLab, ends with it, and leaves a :class:`LogParcel`; ``timeout_seconds`` (0:
+    none) after its start it is ended. With ``lease_seconds`` (0: none) it ends itself
+    when no report of its node has been taken for so long: it may run elsewhere then.
     ``references`` says what each runtime calls the image, ``image`` what the runtime
     calls it that the node had when it was chosen, ``credential`` is for fetching it.
     ``host_network``, ``sudo`` and ``identity`` are what administrators have said of
@@ -184,6 +189,9 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     sudo: bool = False
     identity: Identity | None = None
     grace_seconds: float = 10.0
+    command: str = ""
+    timeout_seconds: float = 0.0
+    lease_seconds: float = 0.0
     credential: RegistryCredential | None = None
 
 
@@ -217,6 +225,14 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     progress: float | None = None
     bootstrap: bool = False
+
+
+class LogParcel(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of what a container has printed; sent before its end is reported."""
+
+    container: str
+    content: bytes
+    clipped: bool = False
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -17,8 +18,16 @@ class SessionRequest(
     ``slots`` are amounts as people write them: ``{"cpu": "2", "mem": "4g"}``. What
     is left out comes from the image, the project, and the first resource group that
     is open to the user. ``bootstrap_script`` takes the place of the keypair's.
-    ``attachment``, ``environ`` and ``argv`` are
-    taken from the spawner only.
+    ``attachment`` and ``argv`` are taken from the spawner only, and so is ``environ``
+    for sessions that are not batch sessions.
+
+    A batch session runs ``startup_command`` (a line for the shell) once there is room
+    for it, and ends with it: after ``batch_timeout`` seconds at the latest, not before
+    ``starts_at`` (RFC 3339), and only if all ``dependencies`` (ids or names of one's
+    batch sessions) succeed. With ``max_attempts`` above 1 it is started again, so many
+    times in all, when its node is lost or it could not be started there; what has run
+    before is known to have stopped then. ``agents`` are the nodes it may run on,
+    ``preferred_agents`` those that are tried first; both are for administrators.
     """
 
     image: str
@@ -35,6 +44,30 @@ class SessionRequest(
     attachment: Attachment | None = None
     environ: dict[str, str] = {}
     argv: list[str] = []
+    startup_command: str | None = None
+    batch_timeout: int | None = None
+    starts_at: datetime | None = None
+    dependencies: list[str] = []
+    max_attempts: int = 1
+    tag: str | None = None
+    job_priority: int | None = None
+    is_preemptible: bool = True
+    agents: list[str] = []
+    preferred_agents: list[str] = []
+
+
+class SessionLog(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of what a session has printed.
+
+    ``attempt`` counts from 1; ``clipped`` says that there was more before it, ``live``
+    that there may be more after it.
+    """
+
+    session_id: str
+    attempt: int
+    text: str
+    clipped: bool = False
+    live: bool = False
 
 
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):

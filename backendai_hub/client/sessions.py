@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from backendai_hub.api.sessions import (
     EventMessage,
+    SessionLog,
     SessionPage,
     SessionRequest,
     SpawnedSession,
@@ -19,7 +20,7 @@ from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.sse import read_events
 from backendai_hub.client.transport import Transport, is_transient, segment
 from backendai_hub.core.errors import NotFoundError
-from backendai_hub.core.sessions import Session
+from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
 
 Events = list[EventMessage]
 
@@ -98,6 +99,33 @@ class Sessions:
             params={"after": after, "wait": wait or None},
             act_for=self._act_for,
             wait=wait,
+        )
+
+    async def wait(
+        self, session_id: str, *, until: Literal["running", "ended"] = "running"
+    ) -> Session:
+        """Return the session once it runs or has ended, or only once it has ended.
+
+        Of a batch session that has ended, ``result`` and ``exit_code`` say how.
+        """
+        after = 0
+        while True:
+            session = await self.get(session_id)
+            running = session.status is SessionStatus.RUNNING and until == "running"
+            if running or session.status in TERMINAL:
+                return session
+            for event in await self.events(session_id, after=after, wait=20.0):
+                after = event.seq
+
+    async def log(
+        self, session_id: str, *, tail: int = 1000, attempt: int | None = None
+    ) -> SessionLog:
+        """Return the end of what a session has printed, in its last attempt."""
+        return await self._transport.get(
+            f"{_path(session_id)}/log",
+            SessionLog,
+            params={"tail": tail, "attempt": attempt},
+            act_for=self._act_for,
         )
 
     async def follow(self, *, after: int = 0) -> AsyncIterator[EventMessage]:

@@ -32,7 +32,7 @@ from backendai_hub.client.tenancy import (
     Limits,
     Members,
 )
-from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
+from backendai_hub.core.sessions import TERMINAL
 
 A = TypeVar("A")
 N = TypeVar("N", bound=msgspec.Struct)
@@ -198,6 +198,8 @@ class SyncSessions(Twin[Sessions]):
     list = gathering(Sessions.list)
     terminate = blocking(Sessions.terminate)
     events = blocking(Sessions.events)
+    wait = blocking(Sessions.wait)
+    log = blocking(Sessions.log)
 
     def watch(self, session_id: str) -> Iterator[EventMessage]:
         """Yield what happens to a session until it has ended."""
@@ -208,16 +210,6 @@ class SyncSessions(Twin[Sessions]):
                 yield event
                 if event.status in TERMINAL:
                     return
-
-    def wait(self, session_id: str) -> Session:
-        """Return the session once it runs, or has ended before it could."""
-        after = 0
-        while True:
-            session = self.get(session_id)
-            if session.status is SessionStatus.RUNNING or session.status in TERMINAL:
-                return session
-            for event in self.events(session_id, after=after, wait=20.0):
-                after = event.seq
 
 
 class Client:

@@ -20,6 +20,7 @@ from backendai_hub.commandline.listing import (
     read_columns,
     show_items,
 )
+from backendai_hub.commandline.logs import follow_session, show_log
 from backendai_hub.commandline.names import NounName
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
 from backendai_hub.core.fields import Page, Slots
@@ -33,13 +34,23 @@ _FIELDS: Final = tuple(
 _SLOTS: Final = Slots(limits=False)
 
 
-async def find_session(asking: Asking, reference: str) -> Session:
-    """Return the session with this id, or the caller's only live one of this name."""
+async def find_session(
+    asking: Asking, reference: str, *, ended: bool = False
+) -> Session:
+    """Return the session with this id, or the caller's only live one of this name.
+
+    With *ended*, that is the latest one that has ended if none lives.
+    """
     try:
         return await asking.client.sessions.get(reference)
     except NotFoundError:
         live = asking.client.sessions.list(status="live")
         found = [session async for session in live if session.name == reference]
+    if not found and ended:
+        past = asking.client.sessions.list(status="ended", page_size=200)
+        async for session in past:
+            if session.name == reference:
+                return session
     if not found:
         raise NotFoundError(
             f"there is no session {reference!r}; one that has ended is named by its id"
@@ -65,7 +76,7 @@ async def _list(
 
 
 async def _info(asking: Asking, *, reference: str) -> None:
-    found = await find_session(asking, reference)
+    found = await find_session(asking, reference, ended=True)
     if found.id != reference:  # found in a list, which does not tell everything
         found = await asking.client.sessions.get(found.id)
     asking.output.show_one(found)
@@ -152,12 +163,27 @@ async def _resources(asking: Asking) -> None:
     asking.output.show_list(found.limits, ("scope", "name", "slot", "used", "cap"))
 
 
-class _SlotsType(click.ParamType[Any]):
+async def _logs(
+    asking: Asking, *, reference: str, follow: bool, tail: int, attempt: int | None
+) -> None:
+    if follow and attempt is not None:
+        raise click.UsageError("--follow shows the last attempt; leave one out")
+    session = await find_session(asking, reference, ended=True)
+    if follow:
+        await follow_session(asking, session)
+        return
+    await show_log(asking, session, tail=tail, attempt=attempt)
+
+
+class SlotsType(click.ParamType[Any]):
+    """Amounts as people write them: ``cpu=2,mem=4g``."""
+
     name = "amounts"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
+        """Read one option's value."""
         if not isinstance(value, str):
             return value
         try:
@@ -199,7 +225,7 @@ _START_OPTIONS: Final = (
     ),
     click.Option(
         ["--slots"],
-        type=_SlotsType(),
+        type=SlotsType(),
         multiple=True,
         metavar="SLOT=AMOUNT",
         help="How much it gets, such as cpu=2,mem=4g.",
@@ -231,6 +257,32 @@ session = LazyGroup(
         ),
         "info": lambda: make_command(
             "info", _info, [_REFERENCE], help="Show one session."
+        ),
+        "show": lambda: make_command(
+            "show", _info, [_REFERENCE], help="Show one session; the same as info."
+        ),
+        "logs": lambda: make_command(
+            "logs",
+            _logs,
+            [
+                _REFERENCE,
+                click.Option(
+                    ["--follow", "-f"], is_flag=True, help="Go on until it ends."
+                ),
+                click.Option(
+                    ["--tail"],
+                    type=click.IntRange(1, 10_000),
+                    default=1000,
+                    show_default=True,
+                    help="Print so many lines of the end at most.",
+                ),
+                click.Option(
+                    ["--attempt"],
+                    type=click.IntRange(min=1),
+                    help="Of which attempt; the last, unless said.",
+                ),
+            ],
+            help="Show what a session has printed.",
         ),
         "start": lambda: make_command(
             "start",

@@ -106,6 +106,7 @@ class Action(StrEnum):
     READ_SESSION = "session:read"
     TERMINATE_SESSION = "session:terminate"
     READ_EVENTS = "events:read"
+    READ_LOG = "log:read"
     READ_SPAWNED = "spawned:read"
     READ_AGENTS = "agents:read"
     UPDATE_AGENT = "agent:update"
@@ -225,6 +226,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.READ_SESSION: (_R.SESSIONS, _SESSION_READ),
     _A.TERMINATE_SESSION: (_R.SESSIONS, _SESSION),
     _A.READ_EVENTS: (_R.SESSIONS, _SESSION_READ),
+    _A.READ_LOG: (_R.SESSIONS, _SESSION),
     _A.READ_SPAWNED: (None, _rights(spawner=_OWN)),
     _A.READ_AGENTS: (_R.NODES, _SITE_READ),
     _A.UPDATE_AGENT: (_R.NODES, _SITE_WRITE),

@@ -26,6 +26,7 @@ class SessionStatus(StrEnum):
     PULLING = "PULLING"
     CREATING = "CREATING"
     RUNNING = "RUNNING"
+    RESCHEDULING = "RESCHEDULING"
     TERMINATING = "TERMINATING"
     TERMINATED = "TERMINATED"
     ERROR = "ERROR"
@@ -41,13 +42,29 @@ class SessionType(StrEnum):
     SYSTEM = "system"
 
 
+class SessionResult(StrEnum):
+    """What became of what a session was for; only batch sessions say."""
+
+    UNDEFINED = "undefined"
+    SUCCESS = "success"
+    FAILURE = "failure"
+
+
 _S = SessionStatus
 
 TERMINAL: Final = frozenset({_S.TERMINATED, _S.ERROR, _S.CANCELLED})
 """Nothing follows these; they hold no resources."""
 
 OCCUPYING: Final = frozenset(
-    {_S.SCHEDULED, _S.PREPARING, _S.PULLING, _S.CREATING, _S.RUNNING, _S.TERMINATING}
+    {
+        _S.SCHEDULED,
+        _S.PREPARING,
+        _S.PULLING,
+        _S.CREATING,
+        _S.RUNNING,
+        _S.RESCHEDULING,
+        _S.TERMINATING,
+    }
 )
 """These hold their slots (reliability rule V09: a reservation counts)."""
 
@@ -55,16 +72,19 @@ STARTING: Final = frozenset({_S.SCHEDULED, _S.PREPARING, _S.PULLING, _S.CREATING
 """Placed on a node, not answering yet."""
 
 _ENDS: Final = frozenset({_S.TERMINATING, _S.TERMINATED, _S.ERROR})
+_LEFT: Final = _ENDS | {_S.RESCHEDULING}
 
 TRANSITIONS: Final[Mapping[SessionStatus, frozenset[SessionStatus]]] = MappingProxyType(
     {
         _S.PENDING: frozenset({_S.SCHEDULED, _S.CANCELLED, _S.ERROR}),
         _S.SCHEDULED: frozenset({_S.PREPARING, _S.PULLING, _S.CREATING, _S.RUNNING})
-        | _ENDS,
-        _S.PREPARING: frozenset({_S.PULLING, _S.CREATING, _S.RUNNING}) | _ENDS,
-        _S.PULLING: frozenset({_S.PREPARING, _S.CREATING, _S.RUNNING}) | _ENDS,
-        _S.CREATING: frozenset({_S.RUNNING}) | _ENDS,
-        _S.RUNNING: _ENDS,
+        | _LEFT,
+        _S.PREPARING: frozenset({_S.PULLING, _S.CREATING, _S.RUNNING}) | _LEFT,
+        _S.PULLING: frozenset({_S.PREPARING, _S.CREATING, _S.RUNNING}) | _LEFT,
+        _S.CREATING: frozenset({_S.RUNNING}) | _LEFT,
+        _S.RUNNING: _LEFT,
+        # The one way back into the queue: what ran before is known to have stopped.
+        _S.RESCHEDULING: frozenset({_S.PENDING}) | _ENDS,
         _S.TERMINATING: frozenset({_S.TERMINATED, _S.ERROR}),
         _S.TERMINATED: frozenset(),
         _S.ERROR: frozenset(),
@@ -80,6 +100,7 @@ DEADLINES: Final[Mapping[SessionStatus, float | None]] = MappingProxyType(
         _S.PULLING: 1800.0,
         _S.CREATING: 120.0,
         _S.RUNNING: None,
+        _S.RESCHEDULING: 90.0,
         _S.TERMINATING: 90.0,
     }
 )
@@ -92,6 +113,7 @@ WAITING_WORDS: Final[Mapping[SessionStatus, str]] = MappingProxyType(
         _S.PREPARING: "the node is preparing files and limits",
         _S.PULLING: "the node is fetching the environment",
         _S.CREATING: "starting; waiting for JupyterLab to answer",
+        _S.RESCHEDULING: "starts again when its node has confirmed that it stopped",
         _S.TERMINATING: "stopping; the node is cleaning up",
     }
 )
@@ -114,7 +136,12 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """One session, as the API shows it. Times are RFC 3339 in UTC."""
+    """One session, as the API shows it. Times are RFC 3339 in UTC.
+
+    Only batch sessions have a ``result`` that is ever known. ``attempts`` counts how
+    often a session has been given to a node, ``max_attempts`` how often it may be;
+    ``dependencies`` are the ids of the sessions that have to succeed first.
+    """
 
     id: str
     name: str
@@ -140,6 +167,15 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     resource_group: str | None = None
     priority: int = 10
     revision: int = 1
+    result: SessionResult = SessionResult.UNDEFINED
+    attempts: int = 0
+    max_attempts: int = 1
+    batch_timeout: int | None = None
+    starts_at: str | None = None
+    dependencies: list[str] = []
+    tag: str | None = None
+    job_priority: int = 0
+    is_preemptible: bool = True
     idle_expires_at: str | None = None
     """When it ends unless it is used; told where one session is asked for, if known."""
 

@@ -12,6 +12,7 @@ from backendai_hub.db.tables import (
     AccountRow,
     AllocationRow,
     ContainerRow,
+    DependencyRow,
     DotfileRow,
     ImageAliasRow,
     ImageInstallRow,
@@ -19,6 +20,7 @@ from backendai_hub.db.tables import (
     KeypairRow,
     LedgerRow,
     LoginRow,
+    LogRow,
     MembershipRow,
     ResourceGroupAccessRow,
     SecretRow,
@@ -28,9 +30,14 @@ from backendai_hub.db.tables import (
 
 
 async def purge_sessions(tx: Transaction, condition: Any) -> None:
-    """Remove the history of sessions that have ended."""
+    """Remove the history of sessions that have ended.
+
+    Who waits for one of them that has succeeded waits no longer; for the others,
+    nobody waits any more.
+    """
     ids = select(SessionRow.id).where(condition)
-    for row in (AllocationRow, ContainerRow, SecretRow):
+    await tx.execute(delete(DependencyRow).where(DependencyRow.depends_on.in_(ids)))
+    for row in (AllocationRow, LogRow, ContainerRow, DependencyRow, SecretRow):
         await tx.execute(delete(row).where(row.session_id.in_(ids)))
     await tx.execute(delete(SessionRow).where(condition))
 

@@ -27,9 +27,11 @@ from backendai_hub.core.quotas import ScopeKind, charge
 from backendai_hub.core.sessions import (
     DEADLINES,
     OCCUPYING,
+    STARTING,
     TERMINAL,
     Attachment,
     Session,
+    SessionResult,
     SessionStatus,
     SessionType,
     check_can_become,
@@ -40,6 +42,7 @@ from backendai_hub.db.tables import (
     AgentRow,
     AllocationRow,
     ContainerRow,
+    DependencyRow,
     DeviceRow,
     DomainRow,
     ImageRow,
@@ -83,6 +86,16 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     ended_at: datetime | None
     deadline_at: datetime | None
+    result: str = "undefined"
+    batch_timeout: int | None = None
+    starts_at: datetime | None = None
+    max_attempts: int = 1
+    requeues: int = 0
+    tag: str | None = None
+    job_priority: int = 0
+    is_preemptible: bool = True
+    agents: list[str] = []
+    preferred_agents: list[str] = []
 
     @property
     def scopes(self) -> tuple[tuple[ScopeKind, str], ...]:
@@ -107,6 +120,26 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.type == str(SessionType.SYSTEM)
 
     @property
+    def is_batch(self) -> bool:
+        """Whether it runs one command, and has a result then."""
+        return self.type == str(SessionType.BATCH)
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether it stops by itself when its node has lost us."""
+        return self.is_batch and self.max_attempts > 1
+
+    @property
+    def may_start_again(self) -> bool:
+        """Whether another attempt follows if this one is lost."""
+        begun = STARTING | {SessionStatus.RUNNING}
+        return (
+            self.is_batch
+            and self.status in begun
+            and self.requeues + 1 < self.max_attempts
+        )
+
+    @property
     def charge(self) -> ResourceSlots:
         """What it counts in each of its scopes while it is placed."""
         return charge(self.request, system=self.is_system)
@@ -123,6 +156,7 @@ class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     created_at: datetime
     gone_at: datetime | None
+    former: bool = False
 
 
 _TABLE = SessionRow.__table__
@@ -184,11 +218,10 @@ async def find_made(
     connection: AsyncConnection, owner_id: str, *, key: str, server: str | None
 ) -> list[SessionRecord]:
     """Find what an idempotency key has made, and who lives on a Hub server."""
-    query = select(_TABLE).where(
-        SessionRow.owner_id == owner_id,
-        (SessionRow.idempotency_key == key)
-        | ((SessionRow.server == server) & is_live()),
-    )
+    made = SessionRow.idempotency_key == key
+    if server is not None:
+        made |= (SessionRow.server == server) & is_live()
+    query = select(_TABLE).where(SessionRow.owner_id == owner_id, made)
     return [_record(row._mapping) for row in await connection.execute(query)]
 
 
@@ -484,6 +517,13 @@ _HELD = (
     .scalar_subquery()
 )
 
+_DEPENDENCIES = (
+    select(func.aggregate_strings(DependencyRow.depends_on, _BETWEEN))
+    .where(DependencyRow.session_id == SessionRow.id)
+    .correlate(SessionRow)
+    .scalar_subquery()
+)
+
 # `_view` takes these apart in this order.
 _VIEW: Select[*tuple[Any, ...]] = (
     select(
@@ -511,6 +551,15 @@ _VIEW: Select[*tuple[Any, ...]] = (
         SessionRow.prefix,
         SessionRow.revision,
         case((SessionRow.status.in_([str(s) for s in OCCUPYING]), _HELD)).label("held"),
+        SessionRow.result,
+        SessionRow.requeues,
+        SessionRow.max_attempts,
+        SessionRow.batch_timeout,
+        SessionRow.starts_at,
+        SessionRow.tag,
+        SessionRow.job_priority,
+        SessionRow.is_preemptible,
+        case((SessionRow.type == str(SessionType.BATCH), _DEPENDENCIES)).label("after"),
     )
     .join(UserRow, UserRow.id == SessionRow.owner_id)
     .join(DomainRow, DomainRow.id == SessionRow.domain_id)
@@ -547,7 +596,9 @@ def _view(row: Any) -> Session:
     (
         session_id, name, kind, owner, domain, project, image, slots, shmem, status,
         reason, agent, resource_group, priority, created_at, scheduled_at, started_at,
-        ended_at, deadline_at, exit_code, server, prefix, revision, held,
+        ended_at, deadline_at, exit_code, server, prefix, revision, held, result,
+        requeues, max_attempts, batch_timeout, starts_at, tag, job_priority,
+        is_preemptible, after,
     ) = row
     # fmt: on
     return Session(
@@ -575,6 +626,15 @@ def _view(row: Any) -> Session:
         resource_group=resource_group,
         priority=priority,
         revision=revision,
+        result=SessionResult(result),
+        attempts=requeues + (scheduled_at is not None),
+        max_attempts=max_attempts,
+        batch_timeout=batch_timeout,
+        starts_at=format_time(starts_at),
+        dependencies=sorted(after.split(_BETWEEN)) if after else [],
+        tag=tag,
+        job_priority=job_priority,
+        is_preemptible=is_preemptible,
     )
 
 

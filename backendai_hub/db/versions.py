@@ -43,6 +43,8 @@ _NOBODYS: Final = _OF_SESSIONS | {
     "image_installs",
     "images",
     "ledger",
+    "session_dependencies",
+    "session_logs",
     "session_secrets",
     "stops",
     "versions",

@@ -13,6 +13,7 @@ from backendai_hub.api.agents import (
     AssignmentSet,
     EnrollAnswer,
     EnrollRequest,
+    LogParcel,
     ReportAnswer,
     RouteTable,
 )
@@ -22,6 +23,7 @@ from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import nodes
 from backendai_hub.operations.authority import AGENT_SUFFIX
 from backendai_hub.operations.lifecycle import ROUTES
+from backendai_hub.operations.logs import accept_log
 from backendai_hub.operations.reports import accept_report
 
 MOST_WAIT = 60.0
@@ -160,6 +162,18 @@ class ReportHandler(AgentLinkHandler):
     async def put(self, body: AgentReport) -> ReportAnswer:
         """Take in a node's account of itself."""
         return await accept_report(self.platform, self.principal.name, body)
+
+
+class LogParcelHandler(AgentLinkHandler):
+    """What is left of a container."""
+
+    path = "agent/v1/log"
+    most_body = 2 << 20
+
+    @operation(Action.SERVE_AGENT, status=204)
+    async def put(self, body: LogParcel) -> None:
+        """Take in the end of what a container has printed."""
+        await accept_log(self.platform, self.principal.name, body)
 
 
 class NoSuchRouteHandler(APIHandler):

@@ -22,6 +22,7 @@ from jupyterhub.services.auth import HubOAuth
 from tornado import web
 
 from backendai_hub.api.problems import CONTENT_TYPE, describe
+from backendai_hub.client.agents import AgentClient
 from backendai_hub.core.access import PEOPLE, Caller, Principal, can
 from backendai_hub.core.errors import (
     ForbiddenError,
@@ -92,6 +93,8 @@ class Service:
     key_logins: SeenKeys = field(default_factory=SeenKeys)
     identities: Identities = field(default_factory=Identities)
     pages: PageCache = field(default_factory=PageCache)
+    nodes: AgentClient | None = None
+    """Who asks nodes something; nobody does where there are no certificates."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from backendai_hub.handlers.accounts import (
 from backendai_hub.handlers.agents import (
     AssignmentsHandler,
     EnrollHandler,
+    LogParcelHandler,
     RenewHandler,
     ReportHandler,
     RoutesHandler,
@@ -52,6 +53,7 @@ from backendai_hub.handlers.sessions import (
     ResourcesHandler,
     SessionEventsHandler,
     SessionHandler,
+    SessionLogHandler,
     SessionsHandler,
     SpawnedByKeyHandler,
     SpawnedHandler,
@@ -99,6 +101,7 @@ API: tuple[type[APIHandler], ...] = (
     SessionHandler,
     TerminateHandler,
     SessionEventsHandler,
+    SessionLogHandler,
     EventsHandler,
     SpawnedHandler,
     SpawnedByKeyHandler,
@@ -129,6 +132,7 @@ AGENTS: tuple[type[APIHandler], ...] = (
     RenewHandler,
     AssignmentsHandler,
     ReportHandler,
+    LogParcelHandler,
 )
 
 

@@ -10,6 +10,7 @@ from backendai_hub import __version__
 from backendai_hub.api.sessions import (
     EventMessage,
     Resources,
+    SessionLog,
     SessionPage,
     SessionRequest,
     SpawnedSession,
@@ -23,6 +24,7 @@ from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.handlers.page_cache import PageKey
 from backendai_hub.operations import nodes
 from backendai_hub.operations import sessions as verbs
+from backendai_hub.operations.logs import LogQuery, read_log
 from backendai_hub.operations.resources import load_resources
 from backendai_hub.operations.submit import submit_session
 from backendai_hub.operations.users import describe_self
@@ -178,6 +180,26 @@ class SessionEventsHandler(APIHandler):
     async def _list(self, session_id: str, after: int) -> list[EventMessage]:
         return await verbs.list_messages(
             self.platform, self.principal, after=after, session_id=session_id
+        )
+
+
+class SessionLogHandler(APIHandler):
+    """What one session has printed."""
+
+    path = "api/sessions/{session_id}/log"
+
+    @operation(Action.READ_LOG, query=LogQuery)
+    async def get(self, session_id: str) -> SessionLog:
+        """Read the end of what a session has printed.
+
+        While it runs its node is asked; of a batch session it is kept after its end.
+        """
+        return await read_log(
+            self.platform,
+            self.principal,
+            session_id,
+            query=self.decode_query(LogQuery),
+            nodes=self.service.nodes,
         )
 
 

@@ -15,7 +15,7 @@ from backendai_hub.db import agents, deadlines, sessions
 from backendai_hub.db.deadlines import Allowance
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import SessionRecord, format_time
-from backendai_hub.operations.lifecycle import explain, move
+from backendai_hub.operations.lifecycle import explain, give_up, move
 from backendai_hub.operations.platform import Platform
 
 STOPPING: Final = WAITING_WORDS[SessionStatus.TERMINATING]
@@ -42,7 +42,7 @@ async def end_overdue(platform: Platform) -> int:
             if not answers:
                 await explain(tx, now, f"waiting for {name}, which does not answer")
                 continue
-            await move(tx, now, SessionStatus.ERROR, _reason(now, name))
+            await give_up(tx, now, _reason(now, name))
             ended += 1
     return ended
 

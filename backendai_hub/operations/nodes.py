@@ -196,6 +196,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         containers=[
             msgspec.structs.replace(
                 _spec(c, *records[c.session_id], shares.get(c.id, []), born),
+                **_job(platform, records[c.session_id][0], born),
                 **msgspec.structs.asdict(grants.get(c.session_id, NOTHING)),
                 references=_references(images, records[c.session_id][0]),
                 credential=_login(platform, c, records[c.session_id][0], logins),
@@ -260,6 +261,20 @@ def _spec(
         bootstrap=born.get("bootstrap", ""),
         prefix=session.prefix or "/",
     )
+
+
+def _job(
+    platform: Platform, session: SessionRecord, born: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a container's specification says of a batch session only."""
+    if not session.is_batch:
+        return {}
+    lease = platform.settings.lease_seconds if session.is_leased else 0.0
+    return {
+        "command": born.get("command", ""),
+        "timeout_seconds": float(session.batch_timeout or 0),
+        "lease_seconds": lease,
+    }
 
 
 async def load_routes(platform: Platform) -> RouteTable:

@@ -108,6 +108,10 @@ class Settings:
     heartbeat_seconds: float = 5.0
     suspect_seconds: float = 15.0
     lost_seconds: float = 40.0
+    lease_seconds: float = 240.0
+    """What may run elsewhere stops by itself when its node was not heard so long."""
+    lease_margin_seconds: float = 60.0
+    """So much later it is taken for stopped, and may start again."""
 
 
 @dataclass(frozen=True)

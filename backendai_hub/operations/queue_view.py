@@ -15,6 +15,7 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.images import Image
+from backendai_hub.db.batch import load_waits
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
 from backendai_hub.db.limits import Scopes, load_scopes
@@ -34,6 +35,7 @@ class QueueView:
         self._stale = platform.database.versions.follow()
         self._images: dict[str, Image] = {}
         self._holds: dict[str, str] = {}
+        self._waits: dict[str, str] = {}
         self._scopes: Scopes = {}
         self._nodes: dict[str, NodeState] = {}
         self._queue: dict[str, PendingSession] = {}
@@ -112,6 +114,16 @@ class QueueView:
     ) -> bool:
         """Describe who waits anew; tell whether anybody looks different."""
         records = self.records
+        waits = await load_waits(
+            connection, records.values(), self._platform.database.clock()
+        )
+        # Other sessions and the time change them, whatever becomes of their own rows.
+        changed |= {
+            i
+            for i in waits.keys() | self._waits.keys()
+            if waits.get(i) != self._waits.get(i)
+        }
+        self._waits = waits
         anew = stale.images or stale.tenancy
         some = set(records) if anew else changed & records.keys()
         asking = [records[i] for i in some]
@@ -144,7 +156,8 @@ class QueueView:
                 f"the environment {record.image} is not there any more; ask for another"
             )
             return pending(record, Image(name=record.image, references={}), hold=hold)
-        return pending(record, image, hold=self._holds.get(record.id, ""))
+        holds = (self._holds.get(record.id, ""), self._waits.get(record.id, ""))
+        return pending(record, image, hold="; ".join(filter(None, holds)))
 
     async def _read_nodes(self, connection: AsyncConnection, stale: Stale) -> bool:
         """Read the nodes that have changed; tell whether any has gained room."""

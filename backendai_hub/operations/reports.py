@@ -39,6 +39,7 @@ from backendai_hub.db import agents, installs, ledger, nouns, sessions
 from backendai_hub.db.agents import AgentRecord, DeviceRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.operations.batch import end_attempt
 from backendai_hub.operations.installs import accept_images
 from backendai_hub.operations.lifecycle import ROUTES, explain, move
 from backendai_hub.operations.platform import Platform
@@ -73,8 +74,12 @@ async def accept_report(
     for container in known:
         state = seen.get(container.id)
         record, _ = records[container.session_id]
-        if state is None:
-            took_up = fresh and report.generation >= container.generation
+        took_up = fresh and report.generation >= container.generation
+        if container.former:
+            gone = took_up if state is None else state.state is ContainerState.GONE
+            if gone:
+                await _forget(platform, container)
+        elif state is None:
             if took_up and record.status not in STARTING:
                 await _absent(platform, container)
         elif _is_news(record, state):
@@ -245,7 +250,7 @@ async def _advance(
         )
         if seen.state is ContainerState.GONE:
             await sessions.mark_gone(tx, [container.id])
-        if record.status in TERMINAL:
+        if record.status in TERMINAL or await _is_former(tx, container):
             return
         if seen.state in _ENDED:
             await _end(tx, record, seen)
@@ -272,7 +277,22 @@ def _allow_time(
     return {"deadline_at": tx.now + timedelta(seconds=seconds)}
 
 
+async def _is_former(tx: Transaction, container: ContainerRecord) -> bool:
+    """Tell whether the session has begun anew since the containers were listed."""
+    rows = await sessions.list_containers(tx.connection, ids=[container.id])
+    return all(row.former for row in rows)
+
+
+async def _forget(platform: Platform, container: ContainerRecord) -> None:
+    """A container of an attempt that was over long ago has left its node."""
+    async with platform.database.transaction() as tx:
+        await sessions.mark_gone(tx, [container.id])
+
+
 async def _end(tx: Transaction, record: SessionRecord, seen: ContainerReport) -> None:
+    if record.is_batch and record.status is not SessionStatus.TERMINATING:
+        await end_attempt(tx, record, seen)
+        return
     if record.status is SessionStatus.TERMINATING:
         # A forced or graceful stop is over when the process is; why it was asked
         # for is the better reason.
@@ -305,7 +325,7 @@ async def _absent(platform: Platform, container: ContainerRecord) -> None:
         if record.status in STARTING:
             return  # not begun yet; the state's deadline bounds it
         await sessions.mark_gone(tx, [container.id])
-        if record.status not in TERMINAL:
+        if record.status not in TERMINAL and not await _is_former(tx, container):
             gone = ContainerReport(
                 id=container.id,
                 session_id=record.id,
@@ -330,7 +350,8 @@ async def _reopen(
     ended = [
         row.id
         for row in rows
-        if row.gone_at is not None and records[row.session_id][0].status in TERMINAL
+        if row.gone_at is not None
+        and (row.former or records[row.session_id][0].status in TERMINAL)
     ]
     if not ended:
         return

@@ -149,7 +149,7 @@ async def get_session(
 ) -> Session:
     """Return one session the caller may see; others' are not found."""
     async with platform.database.read() as connection:
-        await _get_allowed(connection, principal, session_id, Action.READ_SESSION)
+        await get_allowed(connection, principal, session_id, Action.READ_SESSION)
         shown = await sessions.get_session(connection, session_id)
         ends = None
         if shown.status is SessionStatus.RUNNING:
@@ -157,7 +157,7 @@ async def get_session(
     return msgspec.structs.replace(shown, idle_expires_at=sessions.format_time(ends))
 
 
-async def _get_allowed(
+async def get_allowed(
     connection: AsyncConnection,
     principal: Principal,
     session_id: str,
@@ -165,6 +165,7 @@ async def _get_allowed(
     *,
     lock: bool = False,
 ) -> SessionRecord:
+    """Read a session the caller may do this to; others' are not found."""
     missing = NotFoundError(f"there is no session {session_id[:64]!r}")
     if not is_id(session_id):
         raise missing
@@ -189,7 +190,7 @@ async def terminate_session(
     and the node removes what is left when it answers again.
     """
     async with platform.database.transaction() as tx:
-        record = await _get_allowed(
+        record = await get_allowed(
             tx.connection, principal, session_id, Action.TERMINATE_SESSION, lock=True
         )
         tx.audit(_end_act(record, force=force))
@@ -280,7 +281,7 @@ async def list_messages(
     extent = reach(principal, Action.READ_EVENTS)
     async with platform.database.read() as connection:
         if session_id is not None:
-            await _get_allowed(connection, principal, session_id, Action.READ_EVENTS)
+            await get_allowed(connection, principal, session_id, Action.READ_EVENTS)
         found = await history.list_events(
             connection,
             after=after,

@@ -50,7 +50,7 @@ from backendai_hub.core.slots import (
     parse_slots,
 )
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.db import images, sessions, tenancy
+from backendai_hub.db import batch, images, sessions, tenancy
 from backendai_hub.db.engine import Database
 from backendai_hub.db.groups import GroupRecord, list_allowed
 from backendai_hub.db.limits import load_caps, load_scopes
@@ -58,6 +58,7 @@ from backendai_hub.db.nouns import load_slot_rules
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations import dotfiles
+from backendai_hub.operations.batch_requests import check_batch, read_extras
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
@@ -93,6 +94,7 @@ async def submit_session(
     """
     spawner = principal.caller is Caller.SPAWNER
     _check_spawner_fields(request, spawner=spawner)
+    check_batch(principal, request)
     if key is not None and _KEY.fullmatch(key) is None:
         raise InvalidRequestError(
             "Idempotency-Key: use 1 to 128 visible ASCII characters"
@@ -127,14 +129,27 @@ async def submit_session(
         files, bootstrap = await dotfiles.gather(
             database, record, request.bootstrap_script
         )
+        async with database.glance() as connection:
+            extras = await read_extras(
+                connection, principal, user, request=request, group=group
+            )
+        record = msgspec.structs.replace(record, **extras.fields)
         await _check_can_ever_start(database, record, image, group, place)
     if known is not None:
         await _attach(platform, known, request)
         return await _answer(platform, known.id, created=False)
+    command = request.startup_command or ""
+    born = Born(request.environ, request.argv, files, bootstrap, command)
+    new = _New(record, extras.dependencies, platform.vault.seal(born), caps)
+    return await _store_or_find(platform, user, new, request=request)
+
+
+async def _store_or_find(
+    platform: Platform, user: Actor, new: _New, *, request: SessionRequest
+) -> Submission:
+    record = new.record
     try:
-        born = Born(request.environ, request.argv, files, bootstrap)
-        sealed = platform.vault.seal(born)
-        await _store(platform, user, record, sealed, caps)
+        await _store(platform, user, new)
     except IntegrityError:
         # Somebody was faster with the same key, server or name.
         async with platform.database.read() as connection:
@@ -162,13 +177,16 @@ async def _answer(platform: Platform, session_id: str, *, created: bool) -> Subm
 
 
 def _check_spawner_fields(request: SessionRequest, *, spawner: bool) -> None:
-    if not spawner and (request.attachment or request.environ or request.argv):
+    is_batch = request.type is SessionType.BATCH
+    environ = request.environ and not is_batch
+    if not spawner and (request.attachment or environ or request.argv):
         raise ForbiddenError(
             "attachment, environ and argv are JupyterHub's to set; leave them out"
         )
-    if request.type is not SessionType.INTERACTIVE:
+    if not is_batch and request.type is not SessionType.INTERACTIVE:
         raise InvalidRequestError(
-            f"type: only 'interactive' sessions can be started, not {request.type!r}"
+            "type: only 'interactive' and 'batch' sessions can be started, not"
+            f" {request.type!r}"
         )
     if sum(len(k) + len(v) for k, v in request.environ.items()) > _MOST_ENVIRON:
         raise InvalidRequestError(
@@ -353,12 +371,15 @@ def _build(
         name = f"{_name_after(image)}-{session_id[-6:]}"
     check_session_name(name)
     attachment = request.attachment
-    if attachment is None:
+    server: str | None = None
+    prefix: str | None = None
+    if attachment is not None:
+        server, prefix = attachment.server, attachment.prefix
+    elif request.type is not SessionType.BATCH:
         server = f"s-{session_id[-12:]}"
         prefix = f"{platform.settings.hub_base}user/{quote(user.name)}/{server}/"
-    else:
-        server, prefix = attachment.server, attachment.prefix
-    ready = attachment is not None
+    # Nothing of a batch session is JupyterHub's.
+    ready = attachment is not None or server is None
     now = platform.database.clock()
     return SessionRecord(
         id=session_id,
@@ -398,7 +419,9 @@ def _name_after(image: Image) -> str:
 
 def _hash(request: SessionRequest) -> str:
     """Hash what the user asked for (not what JupyterHub adds for each attempt)."""
-    asked = msgspec.structs.replace(request, environ={}, argv=[], attachment=None)
+    asked = request
+    if request.type is not SessionType.BATCH:
+        asked = msgspec.structs.replace(request, environ={}, argv=[], attachment=None)
     return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()
 
 
@@ -530,6 +553,10 @@ def pending(record: SessionRecord, image: Image, *, hold: str = "") -> PendingSe
         charge=record.charge,
         group=record.resource_group_id or "",
         hold=hold,
+        job_priority=record.job_priority,
+        lifetime=record.batch_timeout,
+        nodes=tuple(record.agents or record.preferred_agents),
+        only_nodes=bool(record.agents),
     )
 
 
@@ -552,20 +579,25 @@ class Born(msgspec.Struct, frozen=True):
     argv: list[str]
     files: list[Dotfile] = []
     bootstrap: str = ""
+    command: str = ""
 
 
-async def _store(
-    platform: Platform,
-    user: Actor,
-    record: SessionRecord,
-    sealed: bytes,
-    caps: Sequence[SubmissionCaps],
-) -> None:
+class _New(msgspec.Struct, frozen=True):
+    """All that is stored of a new session, and what it has to stay within."""
+
+    record: SessionRecord
+    dependencies: list[str]
+    sealed: bytes
+    caps: Sequence[SubmissionCaps]
+
+
+async def _store(platform: Platform, user: Actor, new: _New) -> None:
+    record = new.record
     async with platform.database.transaction() as tx:
         # Locked, so that many requests at once are counted one after the other.
         await tenancy.lock_user(tx, user.id)
         await _check_count(tx.connection, platform, user)
-        for cap in caps:
+        for cap in new.caps:
             if not cap.limits_waiting:
                 continue
             waiting, asked = await sessions.sum_waiting(
@@ -573,9 +605,10 @@ async def _store(
             )
             check_pending(cap, waiting=waiting, asked=asked, request=record.request)
         await sessions.insert_session(tx, record)
+        await batch.insert_dependencies(tx, record.id, new.dependencies)
         if record.image_id is not None:
             await images.note_use(tx, record.image_id)
-        await sessions.put_secret(tx, record.id, sealed)
+        await sessions.put_secret(tx, record.id, new.sealed)
         tx.audit(
             Act(
                 action=Action.CREATE_SESSION,

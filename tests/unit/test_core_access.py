@@ -45,7 +45,8 @@ def words(text: str) -> set[str]:
 
 ANYBODY = words("version:read spec:read login:start")
 OWN_SESSIONS = words(
-    "self:read resources:read session:create,read,terminate events:read preset:check"
+    "self:read resources:read session:create,read,terminate events:read"
+    " log:read preset:check"
 )
 ACCOUNT = words("account:change login:confirm")
 SEEN = words(

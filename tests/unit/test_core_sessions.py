@@ -54,10 +54,13 @@ def test_every_live_state_leads_to_an_end_and_can_fail_at_once():
         assert S.ERROR in TRANSITIONS[status], status
 
 
-def test_nothing_comes_back_to_the_queue_and_no_end_is_undone():
+def test_one_state_leads_back_to_the_queue_and_no_end_is_undone():
+    """What is in it is known to have stopped before it goes on."""
     for status in S:
-        assert S.PENDING not in TRANSITIONS[status]
+        assert (S.PENDING in TRANSITIONS[status]) == (status is S.RESCHEDULING)
         assert status not in TRANSITIONS[status]
+    begun = STARTING | {S.RUNNING}
+    assert {s for s in S if S.RESCHEDULING in TRANSITIONS[s]} == begun
     assert TRANSITIONS[S.TERMINATING] <= TERMINAL
 
 
@@ -83,7 +86,7 @@ def test_every_state_that_waits_has_words():
 
 def test_a_session_holds_its_slots_from_its_placement_to_its_end():
     assert LIVE - {S.PENDING} == OCCUPYING
-    assert OCCUPYING - {S.RUNNING, S.TERMINATING} == STARTING
+    assert OCCUPYING - {S.RUNNING, S.RESCHEDULING, S.TERMINATING} == STARTING
 
 
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(S, S)))

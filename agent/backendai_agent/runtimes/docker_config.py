@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from backendai_agent.folders import INSIDE, ContainerFolder
+from backendai_agent.jobs import find_main_program
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_agent.runtimes.identities import check_identity
 from backendai_hub.api.agents import ContainerSpec, Identity
@@ -179,7 +180,7 @@ def container_config(
     }
     return {
         "Image": spec.image,
-        "Entrypoint": list(surface.command),
+        "Entrypoint": find_main_program(surface.command, spec, INSIDE),
         "Cmd": [],
         "User": profile.user,
         "WorkingDir": HOME,

@@ -4,7 +4,8 @@ It behaves like a real one, as slowly and unreliably as its settings say. What i
 "runs" is kept in one small file per container, so that its containers survive the
 agent like real ones do, even a ``kill -9``. With the same ``seed`` the same things
 go wrong for the same containers. Of a bootstrap script only a last line ``exit N`` is
-understood; files and script can be read in the container's small file.
+understood; files and script can be read in the container's small file. What a batch
+session's command does is foreseen (:mod:`.fake_jobs`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from backendai_agent.runtimes.base import (
     Progress,
     RuntimeFailure,
 )
+from backendai_agent.runtimes.fake_jobs import FakeJob, read_command
 from backendai_hub.api.agents import ContainerSpec, RegistryCredential, SessionFile
 from backendai_hub.core.agents import Isolation
 from backendai_hub.core.references import find_registry
@@ -51,6 +53,7 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     files: list[SessionFile] = []
     bootstrap: str = ""
     lines: list[str] = []
+    job: FakeJob | None = None
 
 
 class FakeImages(msgspec.Struct, kw_only=True):
@@ -97,6 +100,12 @@ class FakeRuntime(Configurable):
         0.0, min=0, help="Seconds after which containers end; 0: never."
     ).tag(config=True)
     die_code = Int(1, help="The exit code containers end with.").tag(config=True)
+    job_seconds = Float(
+        0.1, min=0, help="How long a batch session's command takes."
+    ).tag(config=True)
+    job_code = Int(0, help="The exit code a batch session's command ends with.").tag(
+        config=True
+    )
     oom = Float(
         0.0, min=0, max=1, help="Probability that an end is for lack of memory."
     ).tag(config=True)
@@ -215,6 +224,11 @@ class FakeRuntime(Configurable):
         fresh.environ = dict(patch.environ)
         fresh.lines = [f"{spec.image} started for {spec.owner or 'nobody'}"]
         fresh.files, fresh.bootstrap = spec.files, spec.bootstrap
+        if spec.command:
+            fresh.job = read_command(
+                spec, seconds=self.job_seconds, exit_code=self.job_code
+            )
+            fresh.lines = list(fresh.job.lines)
         await self._save(fresh)
         failure = await asyncio.to_thread(self._begin, spec)
         if failure:
@@ -228,6 +242,8 @@ class FakeRuntime(Configurable):
         with (self._root / "fake-starts.log").open("a") as log:
             log.write(f"{spec.id}\n")
         folder.activation.unlink(missing_ok=True)
+        if spec.command:
+            write_durably(folder.outcome, msgspec.json.encode({"state": "running"}))
         last = re.search(r"^exit (0*[1-9]\d*)\s*\Z", spec.bootstrap, re.MULTILINE)
         failure = f"the bootstrap script ended with exit code {last[1]}" if last else ""
         write_durably(folder.preparation, msgspec.json.encode({"failure": failure}))
@@ -299,20 +315,30 @@ class FakeRuntime(Configurable):
         found = self._containers.get(container_id)
         if found is None or found.ended:
             return
+        if found.job is None:
+            found.lines.append(reason)
+        else:  # a runner leaves its word before it ends
+            told = {"state": "ended", "exit_code": exit_code, "reason": reason}
+            outcome = container_folder(self._root, container_id).outcome
+            content = msgspec.json.encode(told)
+            await asyncio.to_thread(write_durably, outcome, content)
         found.ended, found.exit_code, found.reason = True, exit_code, reason
-        found.lines.append(reason)
         await self._save(found)
         self._tell(container_id)
 
     def _arm(self, container: FakeContainer) -> None:
-        if not self.die_after or container.ended or container.started_at is None:
+        seconds = self.die_after if container.job is None else container.job.seconds
+        immortal = not self.die_after and container.job is None
+        if immortal or container.ended or container.started_at is None:
             return
         dice = random.Random(f"{self.seed}:end:{container.id}")  # noqa: S311
         code, reason = self.die_code, f"exited with code {self.die_code}"
+        if container.job is not None:
+            code, reason = container.job.exit_code, container.job.reason
         if dice.random() < self.oom:
             code, reason = 137, "out of memory"
         loop = asyncio.get_running_loop()
-        left = max(0.0, container.started_at + self.die_after - time.time())
+        left = max(0.0, container.started_at + seconds - time.time())
 
         def die() -> None:
             self._timers.pop(container.id, None)

@@ -22,6 +22,7 @@ from traitlets.config import Configurable
 
 from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import container_folder
+from backendai_agent.jobs import find_main_program
 from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
@@ -419,14 +420,16 @@ class ProcessRuntime(Configurable):
         here, environment = self._here, self._environment(spec.image)
         isolated = here.tier.isolated
         home = own_home(memory, isolated=isolated)
-        argv = [word.replace("{python}", own_python(home)) for word in self.command]
+        run = own_run(memory, isolated=isolated)
+        program = find_main_program(self.command, spec, run)
+        argv = [word.replace("{python}", own_python(home)) for word in program]
         environ = base_environ(environment.prefix, home=home, shell=find_shell())
         environ |= driver_variables(patch)
         bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)
         inner = self._limits.inner(bounds)
         if here.tier.template is None:
             environ |= {
-                "BACKENDAI_RUN_DIR": own_run(memory, isolated=isolated),
+                "BACKENDAI_RUN_DIR": run,
                 MARK: spec.id,
             }
             words = [f"{name}={value}" for name, value in environ.items()]

@@ -23,7 +23,9 @@ from backendai_hub.db.tables.nodes import (
 from backendai_hub.db.tables.sessions import (
     AllocationRow,
     ContainerRow,
+    DependencyRow,
     LedgerRow,
+    LogRow,
     SecretRow,
     SessionRow,
 )
@@ -51,6 +53,7 @@ __all__ = [
     "AuditRow",
     "Base",
     "ContainerRow",
+    "DependencyRow",
     "DeviceRow",
     "DomainRow",
     "DotfileRow",
@@ -62,6 +65,7 @@ __all__ = [
     "KeypairPolicyRow",
     "KeypairRow",
     "LedgerRow",
+    "LogRow",
     "LoginRow",
     "MembershipRow",
     "PresetRow",

@@ -10,11 +10,13 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    false,
     text,
+    true,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from backendai_hub.core.sessions import TERMINAL, SessionStatus
+from backendai_hub.core.sessions import TERMINAL, SessionResult, SessionStatus
 from backendai_hub.db.tables.base import (
     Amount,
     Base,
@@ -40,6 +42,8 @@ class SessionRow(Base):
     __tablename__ = "sessions"
     __table_args__ = (
         CheckConstraint(f"status IN ({_quoted(SessionStatus)})", name="status"),
+        CheckConstraint(f"result IN ({_quoted(SessionResult)})", name="result"),
+        CheckConstraint("requeues < max_attempts", name="attempts"),
         UniqueConstraint("owner_id", "idempotency_key"),
         Index(
             "uq_sessions_live_name",
@@ -92,10 +96,65 @@ class SessionRow(Base):
     started_at: Mapped[Moment | None]
     ended_at: Mapped[Moment | None]
     deadline_at: Mapped[Moment | None]
+    result: Mapped[str] = mapped_column(
+        String(16), default="undefined", server_default="undefined"
+    )
+    batch_timeout: Mapped[int | None]
+    starts_at: Mapped[Moment | None]
+    max_attempts: Mapped[int] = mapped_column(default=1, server_default="1")
+    requeues: Mapped[int] = mapped_column(default=0, server_default="0")
+    tag: Mapped[str | None] = mapped_column(String(64))
+    job_priority: Mapped[int] = mapped_column(default=0, server_default="0")
+    is_preemptible: Mapped[bool] = mapped_column(default=True, server_default=true())
+    agents: Mapped[list[str]] = mapped_column(
+        Document, default=list, server_default=text("'[]'")
+    )
+    preferred_agents: Mapped[list[str]] = mapped_column(
+        Document, default=list, server_default=text("'[]'")
+    )
+
+
+class DependencyRow(Base):
+    """A session that starts only after another one has succeeded."""
+
+    __tablename__ = "session_dependencies"
+    __table_args__ = (
+        CheckConstraint("session_id <> depends_on", name="not_itself"),
+        Index("ix_session_dependencies_depends_on", "depends_on"),
+    )
+
+    session_id: Mapped[str] = mapped_column(
+        String(36), ForeignKey("sessions.id"), primary_key=True
+    )
+    depends_on: Mapped[str] = mapped_column(
+        String(36), ForeignKey("sessions.id"), primary_key=True
+    )
+
+
+class LogRow(Base):
+    """The end of what a container printed, kept after the container is gone.
+
+    ``clipped`` says that there was more before it.
+    """
+
+    __tablename__ = "session_logs"
+    __table_args__ = (Index("ix_session_logs_session", "session_id"),)
+
+    container_id: Mapped[str] = mapped_column(
+        String(36), ForeignKey("containers.id"), primary_key=True
+    )
+    session_id: Mapped[Id] = mapped_column(ForeignKey("sessions.id"))
+    content: Mapped[bytes] = mapped_column(LargeBinary())
+    clipped: Mapped[bool]
+    stored_at: Mapped[Moment]
 
 
 class ContainerRow(Base):
-    """One container of a session on a node, until the node says it is gone."""
+    """One container of a session on a node, until the node says it is gone.
+
+    ``former`` ones belong to an attempt that is over: whatever is still heard of them
+    says nothing about the session.
+    """
 
     __tablename__ = "containers"
     __table_args__ = (
@@ -112,6 +171,7 @@ class ContainerRow(Base):
     generation: Mapped[Amount]
     created_at: Mapped[Moment]
     gone_at: Mapped[Moment | None]
+    former: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class AllocationRow(Base):

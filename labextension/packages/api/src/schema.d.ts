@@ -1192,6 +1192,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{session_id}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the end of what a session has printed. */
+        get: operations["get_api_sessions_session_id_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{session_id}/terminate": {
         parameters: {
             query?: never;
@@ -2497,6 +2514,16 @@ export interface components {
             status: string | null;
         };
         /**
+         * LogQuery
+         * @description How many lines of the end, and of which attempt; the last, unless said.
+         */
+        LogQuery: {
+            /** @default null */
+            attempt: number | null;
+            /** @default 1000 */
+            tail: number;
+        };
+        /**
          * LoginAnswer
          * @description Still waiting, or the keypair, which is told only once.
          */
@@ -3543,15 +3570,25 @@ export interface components {
         /**
          * Session
          * @description One session, as the API shows it. Times are RFC 3339 in UTC.
+         *
+         *         Only batch sessions have a ``result`` that is ever known. ``attempts`` counts how
+         *         often a session has been given to a node, ``max_attempts`` how often it may be;
+         *         ``dependencies`` are the ids of the sessions that have to succeed first.
          */
         Session: {
             /** @default null */
             agent: string | null;
             /** @default null */
             attachment: components["schemas"]["Attachment"] | null;
+            /** @default 0 */
+            attempts: number;
+            /** @default null */
+            batch_timeout: number | null;
             created_at: string;
             /** @default null */
             deadline_at: string | null;
+            /** @default [] */
+            dependencies: string[];
             /** @default [] */
             devices: string[];
             domain: string;
@@ -3563,6 +3600,12 @@ export interface components {
             /** @default null */
             idle_expires_at: string | null;
             image: string;
+            /** @default true */
+            is_preemptible: boolean;
+            /** @default 0 */
+            job_priority: number;
+            /** @default 1 */
+            max_attempts: number;
             name: string;
             owner: string;
             /** @default 10 */
@@ -3571,6 +3614,8 @@ export interface components {
             reason: string;
             /** @default null */
             resource_group: string | null;
+            /** @default undefined */
+            result: components["schemas"]["SessionResult"];
             /** @default 1 */
             revision: number;
             /** @default null */
@@ -3581,10 +3626,30 @@ export interface components {
             };
             /** @default null */
             started_at: string | null;
+            /** @default null */
+            starts_at: string | null;
             status: components["schemas"]["SessionStatus"];
+            /** @default null */
+            tag: string | null;
             type: components["schemas"]["SessionType"];
             /** @default null */
             url: string | null;
+        };
+        /**
+         * SessionLog
+         * @description The end of what a session has printed.
+         *
+         *         ``attempt`` counts from 1; ``clipped`` says that there was more before it, ``live``
+         *         that there may be more after it.
+         */
+        SessionLog: {
+            attempt: number;
+            /** @default false */
+            clipped: boolean;
+            /** @default false */
+            live: boolean;
+            session_id: string;
+            text: string;
         };
         /**
          * SessionOptions
@@ -3614,10 +3679,20 @@ export interface components {
          *         ``slots`` are amounts as people write them: ``{"cpu": "2", "mem": "4g"}``. What
          *         is left out comes from the image, the project, and the first resource group that
          *         is open to the user. ``bootstrap_script`` takes the place of the keypair's.
-         *         ``attachment``, ``environ`` and ``argv`` are
-         *         taken from the spawner only.
+         *         ``attachment`` and ``argv`` are taken from the spawner only, and so is ``environ``
+         *         for sessions that are not batch sessions.
+         *
+         *         A batch session runs ``startup_command`` (a line for the shell) once there is room
+         *         for it, and ends with it: after ``batch_timeout`` seconds at the latest, not before
+         *         ``starts_at`` (RFC 3339), and only if all ``dependencies`` (ids or names of one's
+         *         batch sessions) succeed. With ``max_attempts`` above 1 it is started again, so many
+         *         times in all, when its node is lost or it could not be started there; what has run
+         *         before is known to have stopped then. ``agents`` are the nodes it may run on,
+         *         ``preferred_agents`` those that are tried first; both are for administrators.
          */
         SessionRequest: {
+            /** @default [] */
+            agents: string[];
             /** @default null */
             architecture: string | null;
             /** @default [] */
@@ -3625,16 +3700,28 @@ export interface components {
             /** @default null */
             attachment: components["schemas"]["Attachment"] | null;
             /** @default null */
+            batch_timeout: number | null;
+            /** @default null */
             bootstrap_script: string | null;
             /** @default 1 */
             cluster_size: number;
+            /** @default [] */
+            dependencies: string[];
             /** @default {} */
             environ: {
                 [key: string]: string;
             };
             image: string;
+            /** @default true */
+            is_preemptible: boolean;
+            /** @default null */
+            job_priority: number | null;
+            /** @default 1 */
+            max_attempts: number;
             /** @default null */
             name: string | null;
+            /** @default [] */
+            preferred_agents: string[];
             /** @default null */
             priority: number | null;
             /** @default null */
@@ -3645,15 +3732,27 @@ export interface components {
             shmem: string | number | null;
             /** @default {} */
             slots: Record<string, never>;
+            /** @default null */
+            starts_at: string | null;
+            /** @default null */
+            startup_command: string | null;
+            /** @default null */
+            tag: string | null;
             /** @default interactive */
             type: components["schemas"]["SessionType"];
         };
+        /**
+         * SessionResult
+         * @description What became of what a session was for; only batch sessions say.
+         * @enum {unknown}
+         */
+        SessionResult: "failure" | "success" | "undefined";
         /**
          * SessionStatus
          * @description Where a session is on its way from the queue to its end.
          * @enum {unknown}
          */
-        SessionStatus: "CANCELLED" | "CREATING" | "ERROR" | "PENDING" | "PREPARING" | "PULLING" | "RUNNING" | "SCHEDULED" | "TERMINATED" | "TERMINATING";
+        SessionStatus: "CANCELLED" | "CREATING" | "ERROR" | "PENDING" | "PREPARING" | "PULLING" | "RESCHEDULING" | "RUNNING" | "SCHEDULED" | "TERMINATED" | "TERMINATING";
         /**
          * SessionType
          * @description What a session is for.
@@ -7305,6 +7404,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventMessage"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_sessions_session_id_log: {
+        parameters: {
+            query?: {
+                tail?: number;
+                attempt?: number | null;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the end of what a session has printed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionLog"];
                 };
             };
             /** @description A refusal */

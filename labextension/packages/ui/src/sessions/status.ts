@@ -10,6 +10,7 @@ const TONES: Record<SessionStatus, Tone> = {
   PULLING: 'progress',
   CREATING: 'progress',
   RUNNING: 'success',
+  RESCHEDULING: 'progress',
   TERMINATING: 'progress',
   TERMINATED: 'neutral',
   ERROR: 'error',

@@ -1,0 +1,86 @@
+"""What sessions print, as it comes or as it was."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import click
+
+from backendai_hub.client.logs import find_news
+from backendai_hub.commandline.asking import Asking
+from backendai_hub.core.errors import UnavailableError
+from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
+
+LOOK_SECONDS: Final = 1.0
+MOST_LINES: Final = 10_000
+
+
+class Follower:
+    """Tells what a session waits for, and prints what it prints."""
+
+    def __init__(self, asking: Asking, *, to_stderr: bool) -> None:
+        self._asking = asking
+        self._stream = sys.stderr if to_stderr else sys.stdout
+        self._told = ""
+        self._attempt = 0
+        self._printed = ""
+
+    def tell(self, session: Session) -> None:
+        """Say where the session stands, if that is news."""
+        words = f"{session.status}, {session.reason}".rstrip(", ")
+        if words != self._told:
+            self._told = words
+            self._asking.output.note(f"{session.name}: {words}")
+
+    async def print_news(self, session: Session) -> bool:
+        """Print what has come since the last time; tells whether it could be asked."""
+        if not session.attempts:
+            return True
+        try:
+            log = await self._asking.client.sessions.log(session.id, tail=MOST_LINES)
+        except UnavailableError:
+            return False  # the node is away for a moment
+        if log.attempt != self._attempt:
+            if self._attempt:
+                self._asking.output.note(f"{session.name}: attempt {log.attempt}")
+            self._attempt, self._printed = log.attempt, ""
+        click.echo(find_news(self._printed, log.text), nl=False, file=self._stream)
+        self._printed = log.text
+        return True
+
+
+async def follow_session(
+    asking: Asking, session: Session, *, to_stderr: bool = False
+) -> Session:
+    """Print what a session prints until it has ended; returns how it ended."""
+    follower = Follower(asking, to_stderr=to_stderr)
+    after = 0
+    while True:
+        session = await asking.client.sessions.get(session.id)
+        follower.tell(session)
+        complete = await follower.print_news(session)
+        if session.status in TERMINAL:
+            if not complete:
+                asking.output.note(
+                    f"the end of what it printed: backendai session logs {session.id}"
+                )
+            return session
+        running = session.status is SessionStatus.RUNNING
+        for event in await asking.client.sessions.events(
+            session.id, after=after, wait=LOOK_SECONDS if running else 20.0
+        ):
+            after = event.seq
+
+
+async def show_log(
+    asking: Asking, session: Session, *, tail: int, attempt: int | None
+) -> None:
+    """Print the end of what a session has printed."""
+    log = await asking.client.sessions.log(session.id, tail=tail, attempt=attempt)
+    if asking.output.as_json:
+        asking.output.show_one(log)
+        return
+    if log.clipped:
+        asking.output.note("… there was more before this")
+    click.echo(log.text, nl=bool(log.text) and not log.text.endswith("\n"))
