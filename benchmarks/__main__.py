@@ -7,6 +7,7 @@ import sys
 
 ALL = {
     "plan": "benchmarks.plan.run",
+    "packing": "benchmarks.packing.run",
     "idle": "benchmarks.idle",
     "spawn": "benchmarks.spawn.run",
     "proxy": "benchmarks.proxy.compare",

@@ -6,6 +6,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from backendai_hub.scheduling.fragmentation import Fragmentation
 from backendai_hub.scheduling.ordering import SEQUENCERS, Sequencer
 from backendai_hub.scheduling.scoring import PlacementPolicy
 from backendai_hub.scheduling.strategies import Concentrated, Dispersed, RoundRobin
@@ -26,7 +27,8 @@ class UnknownPolicyError(LookupError):
 
 
 _PLACEMENTS: dict[str, PlacementPolicy] = {
-    policy.name: policy for policy in (Concentrated(), Dispersed(), RoundRobin())
+    policy.name: policy
+    for policy in (Concentrated(), Dispersed(), RoundRobin(), Fragmentation())
 }
 _PLACEMENTS["legacy"] = _PLACEMENTS["dispersed"]
 

@@ -1,0 +1,139 @@
+"""The default way to choose a node: where requests to come lose least.
+
+Each request that people usually make can *use* some of a node's free accelerators:
+what is free on devices that can serve it at all, but no more than the node's free
+cores and memory would let it use if the node were filled with requests like it. The
+rest is *fragmented* for it. A node's fragmentation is what is free on it less what is
+usable, expected over the requests that people make. A session goes where
+fragmentation grows least: that is where what is usable shrinks least, since its own
+part leaves any node it is placed on.
+
+One measure serves whole devices, fractions and instances of sliced devices: all are
+counted in thousandths of a device.
+
+Requests weigh as often as they come, and more the less of the cluster they can use.
+So the few nodes that can still take eight devices, or have the model somebody needs,
+are used up last by those who could go elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from backendai_hub.core.slots import MILLI
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.mix import Matrix, Mix, find_usual, weigh
+from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
+from backendai_hub.scheduling.sliced import SlicedRoom
+
+PACKING: Final = 0.003
+"""How much a free device counts against a node, beside one that becomes unusable.
+
+It decides between nodes that are otherwise equal: the fuller one is taken.
+"""
+_OFF: Final = 1e6
+"""Added for plain requests on nodes with accelerators: they go there last."""
+
+
+class Fragmentation:
+    """Keeps free what people usually ask for."""
+
+    name = "fragmentation"
+
+    def scorer(
+        self, cluster: Cluster, typical: Sequence[tuple[Demand, float]]
+    ) -> FragmentationScorer:
+        """Weigh what is *typical* by what this cluster has free now."""
+        return FragmentationScorer(
+            cluster, weigh(cluster, find_usual(cluster, typical))
+        )
+
+
+class FragmentationScorer:
+    """Knows of every node what is usable of it, and what would be after a demand."""
+
+    def __init__(self, cluster: Cluster, mix: Mix) -> None:
+        self._cluster = cluster
+        self._mix = mix
+        self._sliced = SlicedRoom(cluster, mix)
+        everywhere = np.arange(len(cluster.nodes))
+        self._free = mix.read_host(cluster, everywhere)
+        self._open = mix.read_open(cluster, everywhere)
+        self._usable = mix.expect(self._free, self._open, everywhere)
+        self._seen = len(cluster.log)
+
+    def usable(self) -> FloatVector:
+        """Return how much of each node a usual request can use, as expected."""
+        self._renew()
+        return self._usable.copy()
+
+    def fragmentation(self) -> FloatVector:
+        """Return how much of each node is free without being usable, as expected."""
+        self._renew()
+        free = self._open.max(axis=1, initial=0.0)
+        free = np.maximum(free, self._cluster.total_left)
+        fragmented: FloatVector = np.maximum(0.0, free - self._usable)
+        return fragmented
+
+    def score(self, demand: Demand, rows: IntVector) -> FloatVector:
+        """Return by how much *demand* shrinks what is usable of each of *rows*."""
+        self._renew()
+        asked = [demand.amounts[column] for column in self._mix.host]
+        free = self._free[rows] - np.array(asked, np.float32)
+        left = self._cluster.total_left[rows]
+        plain = not demand.milli
+        after = self._open[rows] if plain else self._open_after(demand, rows)
+        shrinks: FloatVector = self._usable[rows] - self._mix.expect(free, after, rows)
+        shrinks += PACKING * (left - demand.milli)
+        if plain:
+            shrinks += _OFF * self._cluster.accelerated[rows]
+        return shrinks
+
+    def choose_device(self, demand: Demand, row: int, fitting: Sequence[int]) -> int:
+        """Choose the tightest, the first of equals: big gaps stay for big requests."""
+        del demand
+        left = self._cluster.left[row]
+        return min(fitting, key=left.__getitem__)
+
+    def _open_after(self, demand: Demand, rows: IntVector) -> Matrix:
+        """Return what devices could give if *demand* had its part of each of *rows*."""
+        if self._sliced:
+            return self._sliced.open_after(demand, rows)
+        if demand.milli >= MILLI:
+            # Untouched devices count for every request, so each misses them alike.
+            return self._open[rows] - np.float32(demand.milli)
+        left = self._cluster.left[rows]
+        tight = np.where(left >= demand.milli, left, MILLI).min(axis=1)[:, None]
+        rest, steps = tight - demand.milli, self._mix.steps
+        change = np.where(rest >= steps, rest, 0) - np.where(tight >= steps, tight, 0)
+        return self._open[rows] + change.astype(np.float32)
+
+    def _renew(self) -> None:
+        log = self._cluster.log
+        if self._seen == len(log):
+            return
+        changed = dict.fromkeys(log[self._seen :])
+        rows = np.fromiter(changed, np.int64, len(changed))
+        self._seen = len(log)
+        self._free[rows] = self._mix.read_host(self._cluster, rows)
+        self._open[rows] = self._mix.read_open(self._cluster, rows)
+        self._usable[rows] = self._mix.expect(self._free[rows], self._open[rows], rows)
+
+
+def learn(
+    known: Mapping[Demand, float], asked: Sequence[Demand], *, keep: float = 0.999
+) -> dict[Demand, float]:
+    """Return how often demands come, after *asked* has come in this order.
+
+    What came before the last request counts *keep* as much as that one, so that with
+    0.999 half of the weight is on the last 700 requests.
+    """
+    weights = dict(known)
+    grown = 1.0
+    for demand in asked:
+        grown /= keep
+        weights[demand] = weights.get(demand, 0.0) + grown
+    return {demand: weight / grown for demand, weight in weights.items()}

@@ -1,0 +1,214 @@
+"""What people usually ask for, as arrays: how much of a node could each request use.
+
+*Steps* are the amounts that are asked of one device: its fractions, and 1000 for whole
+devices. What a node has *open* for a step is what is left, in all, on devices with at
+least that much left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backendai_hub.core.slots import MILLI
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.layouts import HOST_SLOTS
+from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
+
+Usual = Sequence[tuple[Demand, float]]
+Matrix = NDArray[np.float32]
+
+MOST: Final = 96
+"""How many requests count as usual at most; the cost of a decision grows with it."""
+_SCARCE: Final = 0.05
+"""Requests that can use less than this share of all devices weigh no more still."""
+_ALMOST: Final = 1 - 1e-6
+"""Numbers are short: what misses a need by less than this part meets it."""
+_NONE, _A_TRACE = 1e-9, 1e-3
+
+
+class Mix:
+    """The usual requests with their weights, which add up to 1."""
+
+    def __init__(
+        self, cluster: Cluster, demands: Sequence[Demand], weights: FloatVector
+    ) -> None:
+        profiles = {d.column for d in demands if cluster.is_profile(d.column)}
+        self.demands = tuple(demands)
+        self.profiles = tuple(sorted(profiles))
+        """The columns of instances of sliced devices that are asked for."""
+        sizes = {column: _size(cluster, column) for column in self.profiles}
+        self._sizes = tuple(sizes.values())
+        on_devices = [d for d in demands if d.column not in profiles]
+        parts = {min(d.milli, MILLI) for d in on_devices}
+        self.steps: IntVector = np.array(sorted(parts), np.int64)
+        places: dict[int, int] = {int(step): i for i, step in enumerate(self.steps)}
+        places |= {~column: len(parts) + i for i, column in enumerate(self.profiles)}
+        self._place: IntVector = np.array(
+            [
+                places[~d.column if d.column in profiles else min(d.milli, MILLI)]
+                for d in demands
+            ],
+            np.int64,
+        )
+        needs = np.array([d.milli * sizes.get(d.column, 1.0) for d in demands])
+        self._least = (needs * _ALMOST).astype(np.float32)
+        self.host = tuple(
+            column
+            for column, slot in enumerate(cluster.slots)
+            if slot in HOST_SLOTS and any(d.amounts[column] for d in demands)
+        )
+        self._rates = []
+        for column in self.host:
+            amounts = np.array([max(d.amounts[column], _NONE) for d in demands])
+            self._rates.append((needs / amounts).astype(np.float32))
+        self._able, self._kind = _find_able(cluster, demands)
+        self.weigh(weights)
+
+    def weigh(self, weights: FloatVector) -> None:
+        """Give the requests other weights."""
+        self.weights = weights / max(float(weights.sum()), 1e-300)
+        self._by_kind = (self._able * self.weights).astype(np.float32).T.copy()
+
+    def read_host(self, cluster: Cluster, rows: IntVector) -> Matrix:
+        """Return what each of *rows* has free of what requests ask of the host."""
+        found = np.empty((len(rows), len(self.host)), np.float32)
+        for index, column in enumerate(self.host):
+            found[:, index] = cluster.free_of(column)[rows]
+        # So that nothing free is enough for a request that asks for none.
+        found += _A_TRACE
+        return found
+
+    def read_open(self, cluster: Cluster, rows: IntVector) -> Matrix:
+        """Return what each of *rows* has open: ``[row, step or profile]``."""
+        left = cluster.left[rows][:, None, :]
+        steps = len(self.steps)
+        found = np.empty((len(rows), steps + len(self.profiles)), np.float32)
+        found[:, :steps] = (left * (left >= self.steps[:, None])).sum(axis=2)
+        for index, column in enumerate(self.profiles):
+            free = cluster.free_of(column)[rows]
+            found[:, steps + index] = free * self._sizes[index]
+        return found
+
+    def use(self, free: Matrix, open_: Matrix) -> Matrix:
+        """Return how much each request could use: ``[row, request]``."""
+        usable: Matrix = open_.take(self._place, axis=1)
+        for index, rates in enumerate(self._rates):
+            np.minimum(usable, free[:, index, None] * rates, out=usable)
+        usable *= usable >= self._least
+        return usable
+
+    def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
+        """Return what a usual request could use of nodes like *rows*, as expected."""
+        by_kind = self.use(free, open_) @ self._by_kind
+        chosen = by_kind[np.arange(len(rows)), self._kind[rows]]
+        return chosen.astype(np.float64)
+
+    def room(self, free: Matrix, open_: Matrix) -> FloatVector:
+        """Return how much of the whole cluster each request could use."""
+        usable = self.use(free, open_)
+        found = np.zeros(len(self.demands))
+        for kind, able in enumerate(self._able):
+            found += able * usable[self._kind == kind].sum(axis=0, dtype=np.float64)
+        return found
+
+
+def find_usual(cluster: Cluster, typical: Usual) -> Usual:
+    """Choose what counts as usual: the most frequent, and all for several devices.
+
+    Without any it is a half, one, two, four and eight devices, each with its share of
+    a node's cores and memory.
+    """
+    asked = [(d, w) for d, w in typical if d.milli > 0 and w > 0]
+    asked.sort(key=lambda item: (item[0].milli < 2 * MILLI, -item[1], item[0]))
+    wide = sum(d.milli >= 2 * MILLI for d, _ in asked)
+    return asked[: max(MOST, min(wide, 2 * MOST))] or _guess(cluster)
+
+
+def weigh(cluster: Cluster, usual: Usual) -> Mix:
+    """Weigh requests by how often they come and how little of the cluster is for them.
+
+    It is the slope of the expected logarithm of what requests can use, so that the
+    last node for one kind counts as much as half of the nodes for another.
+    """
+    often = np.array([weight for _, weight in usual], np.float64)
+    mix = Mix(cluster, [demand for demand, _ in usual], often)
+    rows = np.arange(len(cluster.nodes))
+    room = mix.room(mix.read_host(cluster, rows), mix.read_open(cluster, rows))
+    mix.weigh(often / np.maximum(room / (MILLI * _count_devices(cluster)), _SCARCE))
+    return mix
+
+
+def _count_devices(cluster: Cluster) -> int:
+    return max(1, sum(d.kind != "host" for n in cluster.nodes for d in n.devices))
+
+
+def _size(cluster: Cluster, column: int) -> float:
+    """Return which part of a device an instance of one profile is."""
+    slot = cluster.slots[column]
+    for node in cluster.nodes:
+        for device in node.devices:
+            places = device.profiles.get(slot)
+            if places:
+                every = 0
+                for others in device.profiles.values():
+                    for place in others:
+                        every |= place
+                return places[0].bit_count() / every.bit_count()
+    return 1.0
+
+
+def _find_able(
+    cluster: Cluster, demands: Sequence[Demand]
+) -> tuple[FloatVector, IntVector]:
+    """Tell what each kind of node has at all, and the kind of each node.
+
+    The first is 1 for ``[kind, demand]`` if such nodes have the slot and the labels.
+    """
+    able = np.ones((len(cluster.nodes), len(demands)), bool)
+    labelled: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    for index, demand in enumerate(demands):
+        able[:, index] = cluster.total_of(demand.column) > 0
+        for label in demand.labels:
+            if label not in labelled:
+                name, value = label
+                nodes = [n.labels.get(name) == value for n in cluster.nodes]
+                labelled[label] = np.array(nodes, bool)
+            able[:, index] &= labelled[label]
+    kinds: dict[bytes, int] = {}
+    kind = [kinds.setdefault(row.tobytes(), len(kinds)) for row in able]
+    found = [np.frombuffer(row, np.bool_) for row in kinds]
+    shape = (len(found), len(demands))
+    return np.array(found, np.float64).reshape(shape), np.array(kind, np.int64)
+
+
+def _guess(cluster: Cluster) -> Usual:
+    found: dict[Demand, float] = {}
+    columns = sorted(
+        {
+            cluster.column[slot]
+            for node in cluster.nodes
+            for device in node.devices
+            if device.kind != "host"
+            for slot in (*device.total, *device.profiles)
+        }
+    )
+    for column in columns:
+        nodes = cluster.total_of(column)
+        if not nodes.any():
+            continue
+        most = int(nodes.max())
+        row = int(nodes.argmax())
+        for milli in (MILLI // 2, MILLI, 2 * MILLI, 4 * MILLI, 8 * MILLI):
+            if milli > most or (milli < MILLI and cluster.is_profile(column)):
+                continue
+            amounts = [0] * len(cluster.slots)
+            for host, slot in enumerate(cluster.slots):
+                if slot in HOST_SLOTS:
+                    amounts[host] = int(cluster.total_of(host)[row]) * milli // most
+            amounts[column] = milli
+            found[Demand(tuple(amounts), column, milli)] = 1.0
+    return list(found.items())

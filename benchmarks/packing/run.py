@@ -1,0 +1,132 @@
+"""How well placement fills a cluster, and how long people wait for it.
+
+    python -m benchmarks packing [--quick]
+    python -m benchmarks.packing.run [--seeds 3] [--jobs 3000] [--only saturation]
+
+Three parts: how much of 1,200 mixed nodes can be given away by each policy, on six
+workloads; how long people wait on three small clusters under each rule of the queue;
+and how many placements per second the default policy makes inside the scheduler's own
+loop. Ratios are to others in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from backendai_hub.scheduling.fragmentation import Fragmentation
+from backendai_hub.scheduling.placing import Placer
+from backendai_hub.scheduling.shapes import Shapes
+from benchmarks.packing.ours import (
+    build_cluster,
+    make_sessions,
+    make_typical,
+    shuffled,
+)
+from benchmarks.packing.replay import SITES, measure
+from benchmarks.packing.saturation import POLICIES, saturate
+from benchmarks.packing.workloads import ALL
+
+QUEUES = (
+    ("strict", "best-fit"),
+    ("skip", "best-fit"),
+    ("skip", "fgd"),
+    ("easy", "best-fit"),
+    ("easy", "fgd"),
+    ("after 1 h", "ours"),
+)
+
+
+def print_row(cells: Sequence[object]) -> None:
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def print_saturation(seeds: Sequence[int], scale: float) -> None:
+    print("\nGPUs given away when 100 % / 130 % have been asked for, percent\n")
+    print_row(["Workload", *POLICIES, "unallocated, ours to fgd"])
+    print_row(["---"] * (len(POLICIES) + 2))
+    for workload in ALL:
+        means = {
+            policy: np.mean(
+                [saturate(workload, policy, seed, scale=scale) for seed in seeds], 0
+            )
+            for policy in POLICIES
+        }
+        ratio = (100 - means["ours"]) / (100 - means["fgd"])
+        cells = [f"{a:.1f} / {b:.1f}" for a, b in means.values()]
+        print_row([workload.name, *cells, f"{ratio[0]:.2f} / {ratio[1]:.2f}"])
+
+
+def print_waits(seeds: Sequence[int], jobs: int) -> None:
+    print("\nWaits in minutes: mean, 95 %, wide requests' mean, worst\n")
+    print_row(["Cluster", "Queue", "Placement", "Mean", "95 %", "Wide", "Worst"])
+    print_row(["---"] * 7)
+    for site in SITES:
+        for rule, policy in QUEUES:
+            found = [
+                measure(site, rule=rule, policy=policy, jobs=jobs, seed=seed)
+                for seed in seeds
+            ]
+            means = [
+                f"{statistics.mean(getattr(w, name) for w in found):,.1f}"
+                for name in ("mean", "p95", "wide", "worst")
+            ]
+            print_row([site.name, rule, policy, *means])
+
+
+def print_speed() -> None:
+    print("\nPlacements by the default policy until 1,200 nodes are full\n")
+    print_row(["Workload", "Shapes", "Placements/s", "Median µs", "99 % µs", "Most µs"])
+    print_row(["---"] * 6)
+    for workload in ALL:
+        stream = workload.draw(0)
+        cluster = build_cluster(shuffled(workload.nodes(), 0))
+        typical = make_typical(cluster.slots, workload.draw(10_000))
+        placer = Placer(cluster, Fragmentation().scorer(cluster, typical))
+        shapes = Shapes(cluster)
+        # A shape's fixed part is worked out once for the whole queue, before.
+        queue = [
+            (shapes.of(session), session.owner_id) for session in make_sessions(stream)
+        ]
+        taken: list[float] = []
+        for shape, owner in queue:
+            begin = time.perf_counter()
+            row = placer.find(shape, owner)
+            if row >= 0:
+                placer.take(shape, row)
+                taken.append(time.perf_counter() - begin)
+        micros = np.array(taken) * 1e6
+        print_row(
+            [
+                workload.name,
+                len(set(stream)),
+                f"{len(taken) / sum(taken):,.0f}",
+                f"{np.median(micros):.0f}",
+                f"{np.percentile(micros, 99):.0f}",
+                f"{micros.max():.0f}",
+            ]
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=3000)
+    parser.add_argument("--only", choices=("saturation", "waits", "speed"))
+    options = parser.parse_args()
+    seeds = range(1 if options.quick else options.seeds)
+    if options.only in {None, "saturation"}:
+        print_saturation(seeds, 0.25 if options.quick else 1.0)
+    if options.only in {None, "waits"}:
+        print_waits(seeds, 1000 if options.quick else options.jobs)
+    if options.only in {None, "speed"}:
+        print_speed()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""The default placement policy keeps free what people usually ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backendai_hub.core.slots import MILLI, ResourceSlots
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.fragmentation import (
+    Fragmentation,
+    FragmentationScorer,
+    learn,
+)
+from backendai_hub.scheduling.mix import MOST, find_usual, weigh
+from backendai_hub.scheduling.plan import plan
+from backendai_hub.scheduling.scoring import Demand
+from backendai_hub.scheduling.shapes import read_demand
+from backendai_hub.scheduling.snapshot import (
+    DeviceState,
+    GroupPolicy,
+    NodeState,
+    PendingSession,
+)
+from tests.unit.scheduling_snapshots import (
+    GIB,
+    ask,
+    host,
+    node,
+    pending,
+    shared,
+    snapshot,
+)
+
+Typical = Sequence[tuple[ResourceSlots, float]]
+INSTANCE, HALF = "cuda.device:1g.10gb", "cuda.device:3g.40gb"
+PROFILES = {INSTANCE: tuple(1 << i for i in range(6)), HALF: (0b000111, 0b111000)}
+
+
+def gpus(name: str, *used: float) -> list[DeviceState]:
+    return [shared(f"{name}-{i}", used=part) for i, part in enumerate(used)]
+
+
+def place(
+    nodes: Sequence[NodeState], *queue: PendingSession, typical: Typical = ()
+) -> dict[str, Any]:
+    policy = GroupPolicy(placement="fragmentation", typical=tuple(typical))
+    decided = plan(snapshot(nodes, queue, policy=policy))
+    return {p.session: p for p in decided.placements}
+
+
+def where(
+    nodes: Sequence[NodeState], *queue: PendingSession, typical: Typical = ()
+) -> dict[str, str]:
+    return {s: p.node for s, p in place(nodes, *queue, typical=typical).items()}
+
+
+def scorer_of(cluster: Cluster, typical: Typical) -> FragmentationScorer:
+    demands = [(read_demand(cluster, request), weight) for request, weight in typical]
+    return Fragmentation().scorer(cluster, demands)
+
+
+# --- worked examples ----------------------------------------------------------------
+
+
+def test_a_half_goes_beside_another_half_so_that_whole_devices_stay():
+    begun = node("begun", host(16), *gpus("b", 0.5, 0))
+    idle = node("idle", host(16), *gpus("i", 0, 0))
+    usual = [(ask(cpu=1, shares=1), 1), (ask(cpu=1, shares=2), 1)]
+    placed = place([idle, begun], pending(cpu=1, shares=0.5), typical=usual)["s"]
+    assert placed.node == "begun"
+    assert [s.device for s in placed.shares if s.slot == "cuda.shares"] == ["b-0"]
+
+
+def test_what_nobody_asks_for_may_be_broken_up():
+    thirds = [(ask(cpu=1, shares=0.3), 1)]
+    # 0.3 beside 0.4 leaves 0.3, which is used up; beside 0.5 it leaves 0.2 to nobody.
+    tight = node("tight", host(16), *gpus("t", 0.4))
+    loose = node("loose", host(16), *gpus("l", 0.5))
+    nodes = [loose, tight]
+    assert where(nodes, pending(cpu=1, shares=0.3), typical=thirds) == {"s": "tight"}
+
+
+def test_a_session_that_wants_many_cores_goes_where_cores_are_to_spare():
+    usual = [(ask(cpu=8, shares=1), 1)]
+    lean = node("lean", host(32), *gpus("l", 0, 0, 0, 0))
+    rich = node("rich", host(64), *gpus("r", 0, 0, 0, 0))
+    # 16 cores on the lean node would leave another GPU without any.
+    placed = where([lean, rich], pending(cpu=16, shares=1), typical=usual)
+    assert placed == {"s": "rich"}
+
+
+def test_the_only_node_for_eight_devices_is_used_last_though_few_ask_for_it():
+    usual = [(ask(cpu=1, shares=1), 1000), (ask(cpu=1, shares=8), 1)]
+    wide = node("wide", host(64), *gpus("w", *([0] * 8)))
+    small = [node(f"small-{i}", host(8), *gpus(f"s{i}", 0)) for i in range(4)]
+    queue = [pending(f"s{i}", cpu=1, shares=1) for i in range(4)]
+    placed = where([wide, *small], *queue, typical=usual)
+    assert "wide" not in placed.values()
+
+
+def test_plain_jobs_stay_off_nodes_with_accelerators_while_there_are_others():
+    plain = node("plain", host(4))
+    fast = node("fast", host(64), *gpus("f", 0, 0))
+    queue = [pending(f"s{i}", cpu=2) for i in range(3)]
+    assert where([fast, plain], *queue) == {"s0": "plain", "s1": "plain", "s2": "fast"}
+
+
+def test_a_plain_job_takes_cores_that_no_device_needs():
+    usual = [(ask(cpu=8, shares=1), 1)]
+    full = node("full", host(16), *gpus("u", 1, 1))
+    free = node("free", host(16), *gpus("e", 0, 0))
+    assert where([free, full], pending(cpu=8), typical=usual) == {"s": "full"}
+
+
+def test_among_equals_the_fuller_node_is_taken():
+    usual = [(ask(shares=1), 1)]
+    begun = node("begun", host(64), *gpus("b", 1, 0, 0))
+    idle = node("idle", host(64), *gpus("i", 0, 0, 0))
+    assert where([idle, begun], pending(shares=1), typical=usual) == {"s": "begun"}
+
+
+def test_nodes_with_labels_that_somebody_needs_are_left_to_them():
+    new = node("new", host(64), *gpus("n", 0), labels={"model": "new"})
+    old = node("old", host(64), *gpus("o", 0), labels={"model": "old"})
+    cluster = Cluster([new, old])
+    anybody = read_demand(cluster, ask(cpu=1, shares=1))
+    picky = anybody._replace(labels=(("model", "new"),))
+    scorer = Fragmentation().scorer(cluster, [(anybody, 3.0), (picky, 1.0)])
+    on_new, on_old = scorer.score(anybody, np.arange(2))
+    assert on_old < on_new
+
+
+# --- slices -------------------------------------------------------------------------
+
+
+def sliced(name: str, taken: int = 0) -> DeviceState:
+    total = {"cuda.device": MILLI, INSTANCE: 6 * MILLI, HALF: 2 * MILLI}
+    return DeviceState(
+        id=name,
+        name=name,
+        total=total,
+        free=total,
+        kind="cuda",
+        profiles=PROFILES,
+        sliced=taken,
+    )
+
+
+def test_an_instance_is_cut_where_no_larger_one_is_lost():
+    usual = [(ResourceSlots({INSTANCE: MILLI}), 1), (ResourceSlots({HALF: MILLI}), 1)]
+    # One slice more leaves the first with no half; the second has none already.
+    halved = node("halved", host(8), sliced("h", 0b000111))
+    crumbs = node("crumbs", host(8), sliced("c", 0b001001))
+    wanted = pending(request=ResourceSlots({INSTANCE: MILLI}))
+    assert where([halved, crumbs], wanted, typical=usual) == {"s": "crumbs"}
+
+
+def test_an_instance_is_cut_from_a_device_that_is_cut_already():
+    usual = [
+        (ResourceSlots({INSTANCE: MILLI}), 1),
+        (ResourceSlots({"cuda.device": MILLI}), 1),
+    ]
+    whole = node("whole", host(8), sliced("w"))
+    begun = node("begun", host(8), sliced("b", 0b1))
+    wanted = pending(request=ResourceSlots({INSTANCE: MILLI}))
+    assert where([whole, begun], wanted, typical=usual) == {"s": "begun"}
+
+
+# --- what is learned ----------------------------------------------------------------
+
+
+def test_what_was_asked_long_ago_counts_less():
+    one, two = Demand((1,), 0, 1000), Demand((2,), 0, 2000)
+    known = learn({}, [one], keep=0.5)
+    known = learn(known, [two, two], keep=0.5)
+    assert known == {one: pytest.approx(0.25), two: pytest.approx(1.5)}
+
+
+def test_learning_in_parts_is_learning_at_once():
+    demands = [Demand((n % 3,), 0, 100 * (n % 3 + 1)) for n in range(50)]
+    parts = learn(learn({}, demands[:20]), demands[20:])
+    assert parts == pytest.approx(learn({}, demands))
+
+
+def test_every_demand_for_several_devices_is_usual_however_rare():
+    cluster = Cluster([node("a", host(64), *gpus("a", *([0] * 8)))])
+    common = [
+        (read_demand(cluster, ask(cpu=1 + i / 10, shares=0.5)), 1000.0)
+        for i in range(2 * MOST)
+    ]
+    rare = (read_demand(cluster, ask(cpu=1, shares=8)), 0.001)
+    usual = find_usual(cluster, [*common, rare])
+    assert rare in usual
+    assert len(usual) == MOST
+
+
+def test_before_anything_is_learned_there_is_a_guess():
+    cluster = Cluster([node("a", host(64), *gpus("a", *([0] * 4)))])
+    assert {d.milli for d, _ in find_usual(cluster, [])} == {500, 1000, 2000, 4000}
+
+
+def test_a_cluster_without_nodes_or_accelerators_is_no_trouble():
+    assert place([], pending(cpu=1)) == {}
+    assert where([node("a", host(4))], pending(cpu=1)) == {"s": "a"}
+
+
+# --- properties ---------------------------------------------------------------------
+
+PARTS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+NODES = st.lists(
+    st.tuples(st.sampled_from([0, 4, 8]), st.lists(PARTS, max_size=4)),
+    min_size=1,
+    max_size=5,
+)
+REQUESTS = st.tuples(
+    st.sampled_from([1, 2, 4]), st.sampled_from([0, 0.25, 0.5, 1, 2, 3])
+)
+MIXES = st.lists(st.tuples(REQUESTS, st.integers(1, 9)), min_size=1, max_size=6)
+
+
+def build(shape: Sequence[tuple[int, Sequence[float]]]) -> Cluster:
+    return Cluster(
+        [
+            node(f"n{i}", host(max(cores, 1)), *gpus(f"g{i}", *used))
+            for i, (cores, used) in enumerate(shape)
+        ]
+    )
+
+
+def fill(cluster: Cluster, queue: Sequence[tuple[int, float]]) -> None:
+    """Put each request on the first node with room."""
+    for cores, part in queue:
+        request = ask(cpu=cores, shares=part)
+        fits = np.ones(len(cluster.nodes), bool)
+        for slot, amount in request.items():
+            fits &= cluster.fits(slot, amount)
+        for row in np.flatnonzero(fits)[:1].tolist():
+            for slot, amount in request.items():
+                shares = cluster.choose_devices(row, slot, amount)
+                assert shares is not None
+                cluster.take(row, shares)
+
+
+@given(NODES, MIXES, st.lists(REQUESTS, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_fragmentation_lies_between_nothing_and_what_is_free(shape, mix, queue):
+    cluster = build(shape)
+    scorer = scorer_of(cluster, [(ask(cpu=c, shares=p), w) for (c, p), w in mix])
+    fill(cluster, queue)
+    fragmentation = scorer.fragmentation()
+    assert (fragmentation >= 0).all()
+    assert (fragmentation <= cluster.total_left + 1e-3).all()
+    np.testing.assert_allclose(
+        fragmentation + scorer.usable(), cluster.total_left, atol=1e-2
+    )
+
+
+@given(NODES, MIXES, st.lists(REQUESTS, max_size=6), REQUESTS)
+@settings(max_examples=60, deadline=None)
+def test_what_is_remembered_is_what_would_be_found_anew(shape, mix, queue, last):
+    cluster = build(shape)
+    typical = [(read_demand(cluster, ask(cpu=c, shares=p)), w) for (c, p), w in mix]
+    weighed = weigh(cluster, find_usual(cluster, typical))
+    remembers = FragmentationScorer(cluster, weighed)
+    demand = read_demand(cluster, ask(cpu=last[0], shares=last[1]))
+    for i in range(len(queue)):
+        fill(cluster, queue[i : i + 1])
+        remembers.score(demand, np.array([i % len(cluster.nodes)]))
+    anew = FragmentationScorer(cluster, weighed)
+    rows = np.arange(len(cluster.nodes))
+    np.testing.assert_allclose(
+        remembers.score(demand, rows), anew.score(demand, rows), rtol=0, atol=0.01
+    )
+
+
+@given(NODES, MIXES, REQUESTS)
+@settings(max_examples=60, deadline=None)
+def test_a_score_is_the_fragmentation_it_adds_and_a_little_packing(shape, mix, last):
+    cluster = build(shape)
+    scorer = scorer_of(cluster, [(ask(cpu=c, shares=p), w) for (c, p), w in mix])
+    request = ask(cpu=last[0], shares=last[1])
+    fits = np.ones(len(cluster.nodes), bool)
+    for slot, amount in request.items():
+        fits &= cluster.fits(slot, amount)
+    if not last[1]:
+        fits &= ~cluster.accelerated
+    for row in np.flatnonzero(fits):
+        demand = read_demand(cluster, request)
+        score = float(scorer.score(demand, np.array([row]))[0])
+        before = scorer.fragmentation()[row]
+        shares = [
+            share
+            for slot, amount in request.items()
+            for share in cluster.choose_devices(int(row), slot, amount) or ()
+        ]
+        cluster.take(int(row), shares)
+        grown = scorer.fragmentation()[row] - before + demand.milli
+        packing = 0.01 * cluster.total_left[row] + 0.05
+        cluster.give(int(row), shares)
+        assert grown - 0.05 <= score <= grown + packing
+
+
+@given(NODES, MIXES, st.lists(REQUESTS, min_size=1, max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_the_same_is_decided_again(shape, mix, queue):
+    nodes = [
+        node(f"n{i}", host(max(cores, 1), mem=GIB), *gpus(f"g{i}", *used))
+        for i, (cores, used) in enumerate(shape)
+    ]
+    typical = [(ask(cpu=c, shares=p), float(w)) for (c, p), w in mix]
+    sessions = [pending(f"s{i}", cpu=c, shares=p) for i, (c, p) in enumerate(queue)]
+    assert place(nodes, *sessions, typical=typical) == place(
+        nodes, *sessions, typical=typical
+    )
