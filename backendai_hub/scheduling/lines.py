@@ -83,6 +83,8 @@ class Line:
         self._placer = Placer(self.cluster, scorer, allow_split=policy.allow_split)
         self._shapes = Shapes(self.cluster, allow_split=policy.allow_split)
         self._no_room: dict[object, str] = {}
+        self._hopeless: set[object] = set()
+        """Those for whom nothing can be reserved."""
         self._now = snapshot.now
         self._running = [r for r in snapshot.running if _is_here(r, self.cluster)]
         self._started: list[tuple[list[Room], int | None]] = []
@@ -138,14 +140,12 @@ class Line:
         key = self._class_of(session, shape, beside)
         known = self._no_room.get(key)
         if known is not None:
-            return known
+            return self._follow_others(session, key, known)
         rooms = self._try(self._placer, self._shapes, session, shape=shape)
         if rooms is None and beside:
             rooms = self._use_holds(session, beside)
         if rooms is None:
-            reason = self._explain(session, beside)
-            self._no_room[key] = reason
-            return reason
+            return self._explain(session, key, beside)
         self._started.append((rooms, ends))
         if self._holds:
             self._release(session)
@@ -156,10 +156,31 @@ class Line:
     ) -> object:
         """Return what sessions have in common that find room, or none, together."""
         owner = "" if self.cluster.keeps_apart else session.owner_id
-        if not session.members and not beside:
+        displaces = self.policy.preemption.enabled
+        if not (session.members or beside or displaces):
             return (shape, owner)
         asked = tuple(member.request for member in session.members)
-        return (shape, owner, asked, session.layout, tuple(map(id, beside)))
+        whom = (session.job_priority, session.owner_id, session.scopes)
+        return (
+            shape,
+            owner,
+            asked,
+            session.layout,
+            tuple(map(id, beside)),
+            whom if displaces else (),
+        )
+
+    def _follow_others(self, session: PendingSession, key: object, reason: str) -> str:
+        """Give *session* the reason of those like it, and a reservation if it is time.
+
+        Others like it may have waited less long.
+        """
+        if key in self._hopeless or not self._is_patient(session):
+            return reason
+        told = self._reserve(session)
+        if not told:
+            self._hopeless.add(key)
+        return f"{reason}; {told}" if told else reason
 
     def _try(
         self,
@@ -384,18 +405,21 @@ class Line:
 
     # --- why it waits ----------------------------------------------------------------
 
-    def _explain(self, session: PendingSession, beside: Sequence[Hold]) -> str:
+    def _explain(
+        self, session: PendingSession, key: object, beside: Sequence[Hold]
+    ) -> str:
         """Say why there is no room, and what is done about it."""
         parts = [reasons.explain_no_room(self.cluster, session)]
         others = [h for h in self._holds if h not in beside and h.shares]
         if others:
             parts.append(reasons.tell_holds(others))
-        displaced = self._displace(session)
-        if displaced:
-            parts.append(displaced)
-        elif self._is_patient(session):
-            parts.append(self._reserve(session))
-        return "; ".join(part for part in parts if part)
+        self._no_room[key] = "; ".join(parts)
+        told = self._displace(session)
+        if not told and self._is_patient(session):
+            told = self._reserve(session)
+            if not told:
+                self._hopeless.add(key)
+        return "; ".join([*parts, told] if told else parts)
 
     def _displace(self, session: PendingSession) -> str:
         """Work out who would have to go for *session*; nobody goes yet."""

@@ -90,6 +90,29 @@ def test_what_is_kept_is_used_once():
     assert names(decide([place], queue, running=[first])) == {"s0"}
 
 
+def test_who_waits_behind_one_like_it_that_has_come_later_gets_its_turn():
+    place = busy("a", 0)
+    first = running("r", place, device("a/0"), ends=NOW + HOUR)
+    queue = [
+        pending("new", gpus=2, since=NOW, priority=50),
+        pending("old", gpus=2, since=LONG_AGO),
+        pending("older", gpus=2, since=LONG_AGO),
+    ]
+    decided = decide([place], queue, running=[first])
+    assert [r.session for r in decided.reservations] == ["old"]
+    assert "starts at the latest" not in decided.waiting["new"]
+    assert "starts at the latest" in decided.waiting["old"]
+    assert "starts at the latest" not in decided.waiting["older"]
+
+
+def test_who_could_never_start_keeps_nothing_from_others():
+    place = busy("a")
+    queue = [pending("wide", gpus=3, since=LONG_AGO), pending("small", gpus=2)]
+    decided = decide([place], queue)
+    assert names(decided) == {"small"}
+    assert decided.reservations == ()
+
+
 def test_who_does_not_touch_what_is_kept_may_start():
     places = [busy("a", 0), busy("b", 0, 1)]
     ends = {"a": NOW + HOUR, "b": NOW + 2 * HOUR}
