@@ -56,6 +56,7 @@ from backendai_hub.reconcilers.images import RescansReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
 from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
+from backendai_hub.reconcilers.usage import UsageReconciler
 
 DRAIN_SECONDS = 0.2
 _FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
@@ -426,6 +427,7 @@ class HubService(Application):
             BatchReconciler(platform, signals),
             AuditReconciler(platform, signals),
             KeysReconciler(platform, signals),
+            UsageReconciler(platform, signals),
             RescansReconciler(platform, signals),
         ]
         if self.hub_api_url:

@@ -20,6 +20,7 @@ from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.logins import Logins
 from backendai_hub.client.nodes import Nodes
 from backendai_hub.client.sessions import Sessions
+from backendai_hub.client.shares import Shares
 from backendai_hub.client.tenancy import (
     DotfileStore,
     GroupAccesses,
@@ -121,6 +122,7 @@ class HubClient:
         self.members = Members(transport, act_for)
         self.dotfiles = DotfileStore(transport, act_for)
         self.group_access = GroupAccesses(transport, act_for)
+        self.shares = Shares(transport, act_for)
         self.keys = Keys(transport, act_for)
         self.limits = Limits(transport, act_for)
         self._make_collections(transport, act_for)

@@ -25,6 +25,7 @@ from backendai_hub.client.hub import Caller, HubClient
 from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.nodes import Nodes
 from backendai_hub.client.sessions import Sessions
+from backendai_hub.client.shares import Shares
 from backendai_hub.client.tenancy import (
     DotfileStore,
     GroupAccesses,
@@ -136,6 +137,14 @@ class SyncGroupAccess(Twin[GroupAccesses]):
 
     list = blocking(GroupAccesses.list)
     change = blocking(GroupAccesses.change)
+
+
+class SyncShares(Twin[Shares]):
+    """Whose turn it is in a resource group, and why."""
+
+    show = blocking(Shares.show)
+    change = blocking(Shares.change)
+    usage = blocking(Shares.usage)
 
 
 class SyncKeys(Twin[Keys]):
@@ -250,6 +259,7 @@ class Client:
         self.members = SyncMembers(client.members, thread)
         self.dotfiles = SyncDotfiles(client.dotfiles, thread)
         self.group_access = SyncGroupAccess(client.group_access, thread)
+        self.shares = SyncShares(client.shares, thread)
         self.keys = SyncKeys(client.keys, thread)
         self.limits = SyncLimits(client.limits, thread)
         self.domains = SyncCollection(client.domains, thread)

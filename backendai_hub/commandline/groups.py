@@ -74,6 +74,12 @@ def _make_usage() -> click.Group:
     )
 
 
+def _make_fair_share() -> click.Group:
+    from backendai_hub.commandline.fair_share import fair_share  # noqa: PLC0415 - later
+
+    return fair_share
+
+
 def _make_accounts() -> click.Group:
     from backendai_hub.commandline.accounts import account  # noqa: PLC0415 - later
 
@@ -99,6 +105,7 @@ admin = LazyGroup(
         "usage": _make_usage,
         "account": _make_accounts,
         "node": _make_nodes,
+        "fair-share": _make_fair_share,
     },
 )
 keypair = make_noun_group("keypair")

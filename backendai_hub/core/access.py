@@ -131,6 +131,8 @@ class Action(StrEnum):
     INSTALL_IMAGE = "image:install"
     READ_INSTALLS = "image:installs"
     VERIFY_USAGE = "usage:verify"
+    READ_SHARES = "shares:read"
+    CHANGE_SHARES = "shares:update"
     READ_AUDIT = "audit:read"
     VERIFY_AUDIT = "audit:verify"
     START_LOGIN = "login:start"
@@ -251,6 +253,8 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.INSTALL_IMAGE: (_R.IMAGES, _SITE_WRITE),
     _A.READ_INSTALLS: (_R.IMAGES, _SITE_READ),
     _A.VERIFY_USAGE: (_R.RESOURCES, _SITE_READ),
+    _A.READ_SHARES: (_R.RESOURCES, _rights(None, _DOMAIN, _ALL, _ALL)),
+    _A.CHANGE_SHARES: (_R.RESOURCES, _TENANT_WRITE),
     _A.READ_AUDIT: (_R.AUDIT, _TENANT_READ),
     _A.VERIFY_AUDIT: (_R.AUDIT, _SITE_READ),
     _A.START_LOGIN: (None, _ANYBODY),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 import msgspec
@@ -27,6 +27,8 @@ LEAST_WEIGHT: Final = 0.001
 MOST_WEIGHT: Final = 1_000_000.0
 DAY: Final = 86_400
 """Seconds."""
+MOST_DAYS: Final = 400
+"""How many days are counted at once, whatever a clock says."""
 
 _STEEPEST: Final = 10.0
 """Factors differ between ``2 ** -10`` and 1; beyond, all are alike."""
@@ -76,6 +78,24 @@ def decay(age_days: int, rules: FairShare) -> float:
         return 0.0
     whole = age_days // rules.decay_unit_days * rules.decay_unit_days
     return float(2.0 ** -min(whole / rules.half_life_days, 1000.0))
+
+
+def split_days(start: datetime, end: datetime) -> list[tuple[date, float]]:
+    """Split the time from *start* to *end* into days (UTC) and seconds of each.
+
+    If *end* is before *start*, the seconds are negative: they take back what has been
+    counted too much. Of more than :data:`MOST_DAYS` the last ones are told.
+    """
+    sign = 1.0 if start <= end else -1.0
+    first, last = sorted((start.astimezone(UTC), end.astimezone(UTC)))
+    first = max(first, last - timedelta(days=MOST_DAYS))
+    found = []
+    while first < last:
+        midnight = datetime.combine(first.date(), time(), UTC) + timedelta(days=1)
+        until = min(midnight, last)
+        found.append((first.date(), sign * (until - first).total_seconds()))
+        first = until
+    return found
 
 
 def sum_usage(

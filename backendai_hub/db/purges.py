@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.db.engine import Transaction
@@ -14,6 +14,7 @@ from backendai_hub.db.tables import (
     ContainerRow,
     DependencyRow,
     DotfileRow,
+    GroupShareRow,
     ImageAliasRow,
     ImageInstallRow,
     ImageRow,
@@ -25,8 +26,10 @@ from backendai_hub.db.tables import (
     ResourceGroupAccessRow,
     SecretRow,
     SessionRow,
+    UsageBucketRow,
     UserRow,
 )
+from backendai_hub.db.usage import count_usage
 
 
 async def purge_sessions(tx: Transaction, condition: Any) -> None:
@@ -36,6 +39,8 @@ async def purge_sessions(tx: Transaction, condition: Any) -> None:
     nobody waits any more.
     """
     ids = select(SessionRow.id).where(condition)
+    while await count_usage(tx, AllocationRow.session_id.in_(ids)):
+        pass
     await tx.execute(delete(DependencyRow).where(DependencyRow.depends_on.in_(ids)))
     for row in (AllocationRow, LogRow, ContainerRow, DependencyRow, SecretRow):
         await tx.execute(delete(row).where(row.session_id.in_(ids)))
@@ -43,7 +48,7 @@ async def purge_sessions(tx: Transaction, condition: Any) -> None:
 
 
 async def purge_scope(tx: Transaction, kind: ScopeKind, scope_id: str) -> None:
-    """Remove a tenant's ledger rows, dotfiles and access to resource groups."""
+    """Remove a tenant's ledger rows, dotfiles, access to groups, and shares of them."""
     await tx.execute(
         delete(LedgerRow).where(
             LedgerRow.kind == str(kind), LedgerRow.owner_id == scope_id
@@ -53,6 +58,15 @@ async def purge_scope(tx: Transaction, kind: ScopeKind, scope_id: str) -> None:
     await tx.execute(
         delete(ResourceGroupAccessRow).where(
             ResourceGroupAccessRow.target_id == scope_id
+        )
+    )
+    await tx.execute(
+        delete(GroupShareRow).where(
+            or_(
+                GroupShareRow.domain_id == scope_id,
+                GroupShareRow.project_id == scope_id,
+                GroupShareRow.user_id == scope_id,
+            )
         )
     )
 
@@ -101,7 +115,9 @@ async def leave_project(tx: Transaction, project_id: str) -> None:
 
 
 async def forget_group(tx: Transaction, group_id: str) -> None:
-    """Remove who may use a group, and its name from ended sessions."""
+    """Remove who may use a group, their shares, and its name from ended sessions."""
+    for row in (GroupShareRow, UsageBucketRow):
+        await tx.execute(delete(row).where(row.group_id == group_id))
     await tx.execute(
         delete(ResourceGroupAccessRow).where(
             ResourceGroupAccessRow.group_id == group_id

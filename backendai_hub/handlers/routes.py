@@ -60,6 +60,7 @@ from backendai_hub.handlers.sessions import (
     TerminateHandler,
     VersionHandler,
 )
+from backendai_hub.handlers.shares import SharesHandler, UsageHistoryHandler
 from backendai_hub.handlers.spec import SpecHandler
 from backendai_hub.handlers.streams import EventsHandler
 from backendai_hub.handlers.tenancy import (
@@ -81,6 +82,8 @@ API: tuple[type[APIHandler], ...] = (
     KeypairDotfilesHandler,
     KeypairSecretHandler,
     GroupAccessHandler,
+    SharesHandler,
+    UsageHistoryHandler,
     PresetCheckHandler,
     UsageHandler,
     AgentHandler,

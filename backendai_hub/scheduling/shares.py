@@ -60,6 +60,50 @@ class ShareState(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, live={**self.live, **changed})
 
 
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What one scope holds, and how much that is, by weight and without."""
+
+    held: Mapping[str, int]
+    weight: float
+    live: float
+    dominant: str | None
+    """The slot of which it holds most, if it holds any."""
+    history: float
+    share: float
+    """The larger of live and history by weight; the smallest is served first."""
+
+
+def find_standings(state: ShareState, paths: Iterable[Path]) -> dict[Path, Standing]:
+    """Say how these scopes stand, as an order of fair share sees them."""
+    held: dict[Path, dict[str, int]] = {}
+    for user, amounts in state.live.items():
+        for depth in range(1, len(user) + 1):
+            sums = held.setdefault(user[:depth], {})
+            for slot, amount in amounts.items():
+                sums[slot] = sums.get(slot, 0) + amount
+    return {path: _stand(state, path, held.get(path, {})) for path in paths}
+
+
+def _stand(state: ShareState, path: Path, held: Mapping[str, int]) -> Standing:
+    parts = {
+        slot: held.get(slot, 0) / total
+        for slot, total in state.capacity.items()
+        if total > 0 and slot not in state.ignored and held.get(slot, 0)
+    }
+    dominant = max(parts, key=parts.__getitem__, default=None)
+    live = 0.0 if dominant is None else parts[dominant]
+    weight = clamp_weight(state.weights.get(path, state.default_weight))
+    history = clamp_usage(state.history.get(path, 0.0))
+    return Standing(
+        held=held,
+        weight=weight,
+        live=live,
+        dominant=dominant,
+        history=history,
+        share=max(live, history) / weight,
+    )
+
+
 def path_of(session: PendingSession) -> Path:
     """Name the user of a session in their project and domain."""
     scopes = dict(session.scopes)

@@ -263,3 +263,50 @@ async def test_who_is_not_logged_in_or_finds_nobody_is_told(tmp_path):
     done = await away("whoami")
     assert done.code == 3
     assert "does not answer" in done.err
+
+
+async def test_weights_are_set_and_shares_shown(tmp_path):
+    async with administered(tmp_path) as (_, root):
+        share = ("admin", "fair-share")
+        await root.read("admin", "domain", "add", "research")
+        for name in ("vision", "audio"):
+            await root.read("admin", "project", "add", name, "--domain", "research")
+        changed = await root.read(
+            *(*share, "set", "default", "--domain", "research"),
+            *("--project", "vision", "--project", "audio", "--weight", "2"),
+            *("--guarantee", "cpu=1", "--guarantee", "mem=1g"),
+        )
+        assert [c["weight"] for c in changed] == [2, 2]
+
+        table = tmp_path / "weights.csv"
+        table.write_text(
+            "domain,project,weight,guaranteed\n"
+            "research,vision,,cpu=2 mem=1g\nresearch,audio,0.5,\n"
+        )
+        await root.read(*share, "set", "default", "--csv", str(table))
+
+        shown = await root.read(*share, "show", "default", "--domain", "research")
+        told = {
+            e["name"]: (e["weight"], e["weight_is_default"], e["guaranteed"])
+            for e in shown["entries"]
+        }
+        assert told == {
+            "vision": (1, True, {"cpu": "2", "mem": "1g"}),
+            "audio": (0.5, False, {}),
+        }
+        printed = await root(*share, "show", "default")
+        assert printed.code == 0
+        assert "worked off by fifo" in printed.err
+        assert "research" in printed.out
+        assert (await root(*share, "usage", "default", "--days", "7")).code == 0
+
+        for arguments, told in (
+            (("--domain", "research"), "give a --weight"),
+            (("--domain", "research", "--user", "x", "--weight", "1"), "--project"),
+            (("--domain", "research", "--weight", "nan"), "a weight is a number from"),
+            (("--csv", str(table), "--weight", "1"), "give --csv alone"),
+            (("--domain", "research", "--guarantee", "cpu"), "SLOT=AMOUNT"),
+        ):
+            refused = await root(*share, "set", "default", *arguments)
+            assert refused.code != 0
+            assert told in refused.err, arguments

@@ -29,6 +29,7 @@ from backendai_hub.db.tables.sessions import (
     SecretRow,
     SessionRow,
 )
+from backendai_hub.db.tables.shares import GroupShareRow, UsageBucketRow
 from backendai_hub.db.tables.tenancy import (
     DomainRow,
     DotfileRow,
@@ -59,6 +60,7 @@ __all__ = [
     "DotfileRow",
     "EnrollTokenRow",
     "EventRow",
+    "GroupShareRow",
     "ImageAliasRow",
     "ImageInstallRow",
     "ImageRow",
@@ -77,6 +79,7 @@ __all__ = [
     "SecretRow",
     "SessionRow",
     "SlotTypeRow",
+    "UsageBucketRow",
     "UserPolicyRow",
     "UserRow",
     "VersionRow",

@@ -33,6 +33,9 @@ def _quoted(names: object) -> str:
 
 
 _LIVE = text(f"status NOT IN ({_quoted(TERMINAL)})")
+_UNCOUNTED = text(
+    "freed_at IS NULL OR counted_until IS NULL OR counted_until <> freed_at"
+)
 _LIVE_ATTACHED = text(f"server IS NOT NULL AND status NOT IN ({_quoted(TERMINAL)})")
 
 
@@ -190,6 +193,12 @@ class AllocationRow(Base):
             postgresql_where=text("freed_at IS NULL"),
         ),
         Index("ix_allocations_session", "session_id"),
+        Index(
+            "ix_allocations_uncounted",
+            "id",
+            sqlite_where=_UNCOUNTED,
+            postgresql_where=_UNCOUNTED,
+        ),
     )
 
     id: Mapped[Key]
@@ -199,6 +208,8 @@ class AllocationRow(Base):
     slot: Mapped[str] = mapped_column(String(128))
     amount: Mapped[Amount]
     freed_at: Mapped[Moment | None]
+    counted_until: Mapped[Moment | None]
+    """Up to when its use has been counted; none of it yet if there is nothing."""
 
 
 class LedgerRow(Base):

@@ -1106,6 +1106,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/resource-groups/{reference}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show domains, the projects of one, or the users of one of these. */
+        get: operations["get_api_resource_groups_reference_shares"];
+        put?: never;
+        /** Set weights and guarantees; all of them, or nothing if anything is wrong. */
+        post: operations["post_api_resource_groups_reference_shares"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/resource-groups/{reference}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show what has been used, day by day. */
+        get: operations["get_api_resource_groups_reference_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/resources": {
         parameters: {
             query?: never;
@@ -1689,6 +1724,20 @@ export interface components {
             secret: string | null;
             status: number;
             verb: components["schemas"]["Verb"];
+        };
+        /**
+         * ChangedShare
+         * @description What a scope weighs and is guaranteed after a change.
+         */
+        ChangedShare: {
+            domain: string;
+            guaranteed: {
+                [key: string]: string;
+            };
+            project: string | null;
+            user: string | null;
+            weight: number;
+            weight_is_default: boolean;
         };
         /**
          * CheckRequest
@@ -3760,6 +3809,83 @@ export interface components {
          */
         SessionType: "batch" | "inference" | "interactive" | "system";
         /**
+         * ShareChange
+         * @description A new weight or guarantee of a domain, of a project in it, or of a user in that.
+         *
+         *         Null takes a weight or a guarantee away; what is left out stays.
+         */
+        ShareChange: {
+            domain: string;
+            guaranteed?: {
+                [key: string]: string | number;
+            } | null;
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            user: string | null;
+            weight?: number | null;
+        };
+        /**
+         * ShareEntry
+         * @description One domain, project or user of a resource group.
+         *
+         *         ``live_share`` is the largest part of any resource that it holds now, of
+         *         ``dominant_slot``; ``history_share`` is its past use, old days counting less. The
+         *         larger of the two, divided by the weight, decides whose turn it is: the smallest
+         *         comes first. ``factor`` is ``2 ** (-history_share / weight)``.
+         */
+        ShareEntry: {
+            dominant_slot: string | null;
+            factor: number;
+            guaranteed: {
+                [key: string]: string;
+            };
+            held: {
+                [key: string]: string;
+            };
+            history_share: number;
+            id: string;
+            kind: string;
+            live_share: number;
+            name: string;
+            share: number;
+            waiting: number;
+            weight: number;
+            weight_is_default: boolean;
+        };
+        /**
+         * ShareTable
+         * @description The shares of one resource group at one level, whose turn comes first first.
+         */
+        ShareTable: {
+            capacity: {
+                [key: string]: string;
+            };
+            domain: string | null;
+            entries: components["schemas"]["ShareEntry"][];
+            fair_share_spec: components["schemas"]["FairShare"];
+            project: string | null;
+            resource_group: string;
+            scheduler: string;
+        };
+        /**
+         * SharesQuery
+         * @description Of which domain to show the projects, or of which project in it the users.
+         */
+        SharesQuery: {
+            /** @default null */
+            domain: string | null;
+            /** @default null */
+            project: string | null;
+        };
+        /**
+         * SharesRequest
+         * @description Changes of weights and guarantees: all of them, or none if one is wrong.
+         */
+        SharesRequest: {
+            changes: components["schemas"]["ShareChange"][];
+        };
+        /**
          * SkippedNode
          * @description A node that was not asked, and why.
          */
@@ -3840,6 +3966,31 @@ export interface components {
             force: boolean;
         };
         /**
+         * UsageHistory
+         * @description What a scope has used of a resource group, day by day.
+         */
+        UsageHistory: {
+            days: components["schemas"]["UsedDay"][];
+            domain: string | null;
+            project: string | null;
+            resource_group: string;
+            user: string | null;
+        };
+        /**
+         * UsageQuery
+         * @description Whose use to show, and of how many days.
+         */
+        UsageQuery: {
+            /** @default 30 */
+            days: number;
+            /** @default null */
+            domain: string | null;
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            user: string | null;
+        };
+        /**
          * UsageReport
          * @description How many ledger rows were compared, and what was wrong with which.
          */
@@ -3847,6 +3998,19 @@ export interface components {
             breaches: string[];
             compared: number;
             drift: number;
+        };
+        /**
+         * UsedDay
+         * @description What was used on one day (UTC): amounts times hours, by resource.
+         *
+         *         ``16g`` of memory for two hours are 32 GiB·h, given in GiB; a processor for half an
+         *         hour is 0.5.
+         */
+        UsedDay: {
+            day: string;
+            hours: {
+                [key: string]: number;
+            };
         };
         /**
          * User
@@ -7209,6 +7373,111 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GroupAccess"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_resource_groups_reference_shares: {
+        parameters: {
+            query?: {
+                domain?: string | null;
+                project?: string | null;
+            };
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Show domains, the projects of one, or the users of one of these. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShareTable"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_resource_groups_reference_shares: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SharesRequest"];
+            };
+        };
+        responses: {
+            /** @description Set weights and guarantees; all of them, or nothing if anything is wrong. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedShare"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_resource_groups_reference_usage: {
+        parameters: {
+            query?: {
+                domain?: string | null;
+                project?: string | null;
+                user?: string | null;
+                days?: number;
+            };
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Show what has been used, day by day. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageHistory"];
                 };
             };
             /** @description A refusal */
