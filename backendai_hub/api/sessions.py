@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from backendai_hub.core.attempts import Attempt
 from backendai_hub.core.sessions import Attachment, Session, SessionType
 
 
@@ -75,6 +76,13 @@ class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[Session]
     next: str | None = None
+
+
+class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of what was tried for a session; ``next`` is ``after`` for the next."""
+
+    items: list[Attempt]
+    next: int | None = None
 
 
 class SlotRoom(msgspec.Struct, frozen=True, kw_only=True):

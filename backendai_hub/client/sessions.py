@@ -11,6 +11,7 @@ import msgspec
 
 from backendai_hub.api.sessions import (
     EventMessage,
+    HistoryPage,
     SessionLog,
     SessionPage,
     SessionRequest,
@@ -19,6 +20,7 @@ from backendai_hub.api.sessions import (
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.sse import read_events
 from backendai_hub.client.transport import Transport, is_transient, segment
+from backendai_hub.core.attempts import Attempt
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
 
@@ -127,6 +129,24 @@ class Sessions:
             params={"tail": tail, "attempt": attempt},
             act_for=self._act_for,
         )
+
+    async def history(
+        self, session_id: str, *, page_size: int = 50
+    ) -> AsyncIterator[Attempt]:
+        """Yield what was tried to place a session, page after page, oldest first."""
+        after: int | None = None
+        while True:
+            page = await self._transport.get(
+                f"{_path(session_id)}/history",
+                HistoryPage,
+                params={"after": after, "limit": page_size},
+                act_for=self._act_for,
+            )
+            for attempt in page.items:
+                yield attempt
+            after = page.next
+            if after is None:
+                return
 
     async def follow(self, *, after: int = 0) -> AsyncIterator[EventMessage]:
         """Yield every event the caller may see after *after*, through any outage."""

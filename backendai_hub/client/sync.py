@@ -207,6 +207,7 @@ class SyncSessions(Twin[Sessions]):
     list = gathering(Sessions.list)
     terminate = blocking(Sessions.terminate)
     events = blocking(Sessions.events)
+    history = gathering(Sessions.history)
     wait = blocking(Sessions.wait)
     log = blocking(Sessions.log)
 

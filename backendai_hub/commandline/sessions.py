@@ -152,6 +152,14 @@ async def _events(asking: Asking, *, reference: str, follow: bool) -> None:
             return
 
 
+async def _history(asking: Asking, *, reference: str) -> None:
+    session = await find_session(asking, reference)
+    found = [a async for a in asking.client.sessions.history(session.id)]
+    asking.output.show_list(
+        found, ("phase", "result", "attempts", "first_at", "last_at", "message")
+    )
+
+
 async def _resources(asking: Asking) -> None:
     found = await asking.client.resources()
     if asking.output.as_json:
@@ -308,6 +316,12 @@ session = LazyGroup(
                 ),
             ],
             help="End sessions; those that wait are cancelled.",
+        ),
+        "history": lambda: make_command(
+            "history",
+            _history,
+            [_REFERENCE],
+            help="Show the attempts to place a session, and how they ended.",
         ),
         "events": lambda: make_command(
             "events",

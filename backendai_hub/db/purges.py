@@ -11,6 +11,7 @@ from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import (
     AccountRow,
     AllocationRow,
+    AttemptRow,
     ContainerRow,
     DependencyRow,
     DotfileRow,
@@ -42,7 +43,14 @@ async def purge_sessions(tx: Transaction, condition: Any) -> None:
     while await count_usage(tx, AllocationRow.session_id.in_(ids)):
         pass
     await tx.execute(delete(DependencyRow).where(DependencyRow.depends_on.in_(ids)))
-    for row in (AllocationRow, LogRow, ContainerRow, DependencyRow, SecretRow):
+    for row in (
+        AllocationRow,
+        AttemptRow,
+        LogRow,
+        ContainerRow,
+        DependencyRow,
+        SecretRow,
+    ):
         await tx.execute(delete(row).where(row.session_id.in_(ids)))
     await tx.execute(delete(SessionRow).where(condition))
 

@@ -43,6 +43,7 @@ _NOBODYS: Final = _OF_SESSIONS | {
     "image_installs",
     "images",
     "ledger",
+    "scheduling_history",
     "session_dependencies",
     "session_logs",
     "session_secrets",

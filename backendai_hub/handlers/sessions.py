@@ -9,6 +9,7 @@ import msgspec
 from backendai_hub import __version__
 from backendai_hub.api.sessions import (
     EventMessage,
+    HistoryPage,
     Resources,
     SessionLog,
     SessionPage,
@@ -200,6 +201,20 @@ class SessionLogHandler(APIHandler):
             session_id,
             query=self.decode_query(LogQuery),
             nodes=self.service.nodes,
+        )
+
+
+class SessionHistoryHandler(APIHandler):
+    """What the scheduler has tried for one session."""
+
+    path = "api/sessions/{session_id}/history"
+
+    @operation(Action.READ_SESSION, query=verbs.HistoryQuery)
+    async def get(self, session_id: str) -> HistoryPage:
+        """List the attempts to place a session, like ones in a row as one."""
+        query = self.decode_query(verbs.HistoryQuery)
+        return await verbs.list_history(
+            self.platform, self.principal, session_id, query
         )
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
 from backendai_hub.core.agents import AgentStatus
+from backendai_hub.core.attempts import Result
 from backendai_hub.core.errors import ConflictError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.quotas import ScopeKind
@@ -21,6 +23,7 @@ from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db import agents, ledger, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.allocations import insert_allocations
+from backendai_hub.db.attempts import Tried, note_attempts
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import Entry, Key, Row
 from backendai_hub.db.limits import Scopes, load_scopes
@@ -56,8 +59,14 @@ def in_batches(things: Sequence[Thing]) -> Iterator[Sequence[Thing]]:
         yield things[start : start + AT_ONCE]
 
 
-async def place(platform: Platform, batch: Sequence[Placement]) -> int:
+async def place(
+    platform: Platform,
+    batch: Sequence[Placement],
+    waited: Mapping[str, Tried] = MappingProxyType({}),
+) -> int:
     """Carry out these placements in one transaction; return how many held.
+
+    *waited* are earlier attempts for these sessions that are not written down yet.
 
     If one of them makes it fail for a reason that nobody has thought of, the others
     are carried out without it.
@@ -66,13 +75,20 @@ async def place(platform: Platform, batch: Sequence[Placement]) -> int:
         return 0
     try:
         async with platform.database.transaction() as tx:
-            return await _place(platform, tx, batch)
+            held = await _place(platform, tx, batch)
+            await note_attempts(tx, [waited[i] for i in held if i in waited])
+            await note_attempts(
+                tx, [Tried(i, Result.PLACED, w) for i, w in held.items()]
+            )
+            return len(held)
     except (ConflictError, IntegrityError) as error:
         if len(batch) == 1:
             log.warning("session %s was not placed: %s", batch[0].session, error)
             return 0
     half = len(batch) // 2
-    return await place(platform, batch[:half]) + await place(platform, batch[half:])
+    return sum(
+        [await place(platform, part, waited) for part in (batch[:half], batch[half:])]
+    )
 
 
 class _Piece(NamedTuple):
@@ -91,7 +107,8 @@ def _pieces(placement: Placement) -> list[_Piece]:
 
 async def _place(
     platform: Platform, tx: Transaction, batch: Sequence[Placement]
-) -> int:
+) -> dict[str, str]:
+    """Place those that hold; return what is told to each of them."""
     # Locked always in this order: sessions, ledger, nodes.
     records = await sessions.lock_records(tx.connection, {p.session for p in batch})
     there = [
@@ -100,7 +117,7 @@ async def _place(
         if p.session in records and records[p.session].status is SessionStatus.PENDING
     ]
     if not there:
-        return 0
+        return {}
     limits = await load_scopes(tx.connection, [record for record, _ in there])
     room = Room(
         await ledger.lock_rows(tx, [e for r, p in there for e in _entries(r, p)]),
@@ -115,10 +132,10 @@ async def _place(
         if all(_takes(nodes.get(p.node), record) for p in _pieces(placement))
         and room.take(_entries(record, placement))
     ]
-    if held:
-        await ledger.take_all(tx, room.taken, room.limits)
-        await _write(platform, tx, held, nodes)
-    return len(held)
+    if not held:
+        return {}
+    await ledger.take_all(tx, room.taken, room.limits)
+    return await _write(platform, tx, held, nodes)
 
 
 def _takes(node: AgentRecord | None, record: SessionRecord) -> bool:
@@ -190,7 +207,7 @@ async def _write(
     tx: Transaction,
     held: Sequence[tuple[SessionRecord, Placement]],
     nodes: Mapping[str, AgentRecord],
-) -> None:
+) -> dict[str, str]:
     used = {piece.node for _, placement in held for piece in _pieces(placement)}
     await agents.bump_generations(tx, used)
     containers, shares = [], []
@@ -241,11 +258,17 @@ async def _write(
             )
         )
     tx.wake("attachments")
+    return {record.id: reason for record, _, reason in placed}
 
 
-async def explain(platform: Platform, reasons: Mapping[str, str]) -> int:
+async def explain(
+    platform: Platform,
+    reasons: Mapping[str, str],
+    counts: Mapping[str, int] = MappingProxyType({}),
+) -> int:
     """Store the reasons that have changed; return how many have.
 
+    *counts* are how often each session has been tried since that was written down.
     Few enough that the transaction, which holds up others', is a short one.
     """
     async with platform.database.glance() as connection:
@@ -264,6 +287,13 @@ async def explain(platform: Platform, reasons: Mapping[str, str]) -> int:
         if not waiting:
             return 0
         await sessions.explain_sessions(tx, waiting)
+        await note_attempts(
+            tx,
+            [
+                Tried(record.id, Result.WAITING, reason, counts.get(record.id, 1))
+                for record, reason in waiting
+            ],
+        )
         for record, reason in waiting:
             tx.record(
                 Event(
@@ -275,3 +305,20 @@ async def explain(platform: Platform, reasons: Mapping[str, str]) -> int:
                 )
             )
     return len(waiting)
+
+
+async def count_attempts(platform: Platform, tried: Sequence[Tried]) -> None:
+    """Write down attempts that ended as those before them did."""
+    async with platform.database.transaction() as tx:
+        waiting = await sessions.lock_records(
+            tx.connection, {t.session_id for t in tried}
+        )
+        await note_attempts(
+            tx,
+            [
+                t
+                for t in tried
+                if t.session_id in waiting
+                and waiting[t.session_id].status is SessionStatus.PENDING
+            ],
+        )

@@ -9,7 +9,12 @@ from datetime import datetime, timedelta
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.api.sessions import EventMessage, SessionPage, SpawnedSession
+from backendai_hub.api.sessions import (
+    EventMessage,
+    HistoryPage,
+    SessionPage,
+    SpawnedSession,
+)
 from backendai_hub.core.access import Action, Principal, Reach, Target, can, reach
 from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import (
@@ -26,7 +31,7 @@ from backendai_hub.core.sessions import (
     SessionStatus,
 )
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.db import history, sessions
+from backendai_hub.db import attempts, history, sessions
 from backendai_hub.db.history import EventRecord
 from backendai_hub.db.sessions import SessionFilter, SessionRecord
 from backendai_hub.operations.idleness import find_session_idle_end
@@ -82,6 +87,13 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 20
     after: str | None = None
     order: str = "-created_at"
+
+
+class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of a session's history: what comes behind number ``after``."""
+
+    after: int = 0
+    limit: int = 50
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -155,6 +167,26 @@ async def get_session(
         if shown.status is SessionStatus.RUNNING:
             ends = await find_session_idle_end(platform, connection, session_id)
     return msgspec.structs.replace(shown, idle_expires_at=sessions.format_time(ends))
+
+
+async def list_history(
+    platform: Platform, principal: Principal, session_id: str, query: HistoryQuery
+) -> HistoryPage:
+    """Return one page of what the scheduler has tried for a session, oldest first."""
+    if not 1 <= query.limit <= MOST_PER_PAGE:
+        raise InvalidRequestError(
+            f"limit: {query.limit} is not between 1 and {MOST_PER_PAGE}"
+        )
+    if not 0 <= query.after < 1 << 63:
+        raise MalformedRequestError("after: not a number of this list")
+    async with platform.database.read() as connection:
+        await get_allowed(connection, principal, session_id, Action.READ_SESSION)
+        found = await attempts.list_attempts(
+            connection, session_id, after=query.after, limit=query.limit + 1
+        )
+    page = found[: query.limit]
+    more = len(found) > query.limit
+    return HistoryPage(items=page, next=page[-1].id if more else None)
 
 
 async def get_allowed(

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
+from backendai_hub.core.attempts import Result
+from backendai_hub.db.attempts import Tried
 from backendai_hub.db.signals import Signals
-from backendai_hub.operations.placement import explain, in_batches, place
+from backendai_hub.operations.placement import (
+    AT_ONCE,
+    count_attempts,
+    explain,
+    in_batches,
+    place,
+)
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.reconcilers.base import Reconciler
@@ -38,8 +47,10 @@ class SchedulerReconciler(Reconciler):
         super().__init__(platform, signals)
         self._view = QueueView(platform)
         self._clock = asyncio.get_running_loop().time
-        self._planned_at = self._read_at = self._clock()
+        self._planned_at = self._read_at = self._counted_at = self._clock()
         self._reasons: Mapping[str, str] = {}
+        self._tried: Counter[str] = Counter()
+        """How often each has been tried since that was written down."""
 
     async def reconcile(self) -> int:
         """Run one pass and return how many sessions were placed."""
@@ -62,9 +73,11 @@ class SchedulerReconciler(Reconciler):
             return 0
         decided = await self._decide(snapshot)
         self._reasons = decided.waiting
+        self._tried.update(decided.waiting.keys())
         placed = 0
         for batch in in_batches(decided.placements):
-            placed += await place(self.platform, batch)
+            waited = self._take_tried([p.session for p in batch])
+            placed += await place(self.platform, batch, waited)
             self._view.placed.update(placement.session for placement in batch)
         if decided.placements:
             log.info("placed %d of %d waiting", placed, len(snapshot.queue))
@@ -90,6 +103,31 @@ class SchedulerReconciler(Reconciler):
             if session_id in known and known[session_id].reason != reason
         )
         for some in in_batches(news):
-            await explain(self.platform, {i: self._reasons[i] for i in some})
+            counts = {i: self._tried.pop(i, 1) for i in some}
+            reasons = {i: self._reasons[i] for i in some}
+            await explain(self.platform, reasons, counts)
             if self.signals.ticket(self.name) != ticket:
                 return
+        if not news:
+            await self._count()
+
+    def _take_tried(self, ids: Iterable[str]) -> dict[str, Tried]:
+        """Return attempts that are not written down, of sessions that still wait."""
+        known = self._view.records
+        return {
+            i: Tried(i, Result.WAITING, known[i].reason, count)
+            for i in ids
+            if i in known and (count := self._tried.pop(i, 0))
+        }
+
+    async def _count(self) -> None:
+        """Write down how often those were tried who have been tried most."""
+        gone = self._tried.keys() - self._view.records.keys()
+        for session_id in gone:
+            del self._tried[session_id]
+        now = self._clock()
+        if not self._tried or now - self._counted_at < self.resync_seconds:
+            return
+        self._counted_at = now
+        most = [session_id for session_id, _ in self._tried.most_common(AT_ONCE)]
+        await count_attempts(self.platform, list(self._take_tried(most).values()))

@@ -20,6 +20,7 @@ from backendai_hub.db.tables.nodes import (
     EnrollTokenRow,
     VersionRow,
 )
+from backendai_hub.db.tables.scheduling import AttemptRow
 from backendai_hub.db.tables.sessions import (
     AllocationRow,
     ContainerRow,
@@ -50,6 +51,7 @@ __all__ = [
     "AccountRow",
     "AgentRow",
     "AllocationRow",
+    "AttemptRow",
     "AuditHeadRow",
     "AuditRow",
     "Base",

@@ -1227,6 +1227,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{session_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the attempts to place a session, like ones in a row as one. */
+        get: operations["get_api_sessions_session_id_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{session_id}/log": {
         parameters: {
             query?: never;
@@ -1601,6 +1618,19 @@ export interface components {
             prefix: string;
             server: string;
             user: string;
+        };
+        /**
+         * Attempt
+         * @description Attempts in a row that ended alike; ``message`` is the last one's.
+         */
+        Attempt: {
+            attempts: number;
+            first_at: string;
+            id: number;
+            last_at: string;
+            message: string;
+            phase: components["schemas"]["Phase"];
+            result: components["schemas"]["Result"];
         };
         /**
          * AuditEntry
@@ -2067,6 +2097,25 @@ export interface components {
             at: string;
             hash: string;
             seq: number;
+        };
+        /**
+         * HistoryPage
+         * @description One page of what was tried for a session; ``next`` is ``after`` for the next.
+         */
+        HistoryPage: {
+            items: components["schemas"]["Attempt"][];
+            /** @default null */
+            next: number | null;
+        };
+        /**
+         * HistoryQuery
+         * @description Which part of a session's history: what comes behind number ``after``.
+         */
+        HistoryQuery: {
+            /** @default 0 */
+            after: number;
+            /** @default 50 */
+            limit: number;
         };
         /**
          * ImageChoice
@@ -2683,6 +2732,12 @@ export interface components {
             new_password: string;
             old_password: string;
         };
+        /**
+         * Phase
+         * @description What was tried.
+         * @enum {unknown}
+         */
+        Phase: "placement";
         /**
          * Preemption
          * @description Whether and how waiting sessions may displace running ones.
@@ -3533,6 +3588,12 @@ export interface components {
             resource_groups: string[];
             room: components["schemas"]["SlotRoom"][];
         };
+        /**
+         * Result
+         * @description How it ended.
+         * @enum {unknown}
+         */
+        Result: "placed" | "waiting";
         /**
          * Role
          * @description What a user may do beyond their own things.
@@ -7673,6 +7734,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventMessage"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_sessions_session_id_history: {
+        parameters: {
+            query?: {
+                after?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List the attempts to place a session, like ones in a row as one. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryPage"];
                 };
             };
             /** @description A refusal */
