@@ -28,6 +28,7 @@ from backendai_hub.core.fields import (
     Flag,
     Hosts,
     Kind,
+    Moment,
     Networks,
     Number,
     Numbers,
@@ -174,6 +175,7 @@ _READERS: Final[Mapping[type[Kind], Callable[[str], Any]]] = {
 _METAVARS: Final[Mapping[type[Kind], str]] = {
     Slots: "SLOT=AMOUNT",
     Hosts: "HOST=PERMISSION+…",
+    Moment: "TIME",
     Number: "NUMBER",
     Numbers: "NUMBER",
     Page: "FILE",

@@ -105,11 +105,19 @@ class Action(StrEnum):
     CREATE_SESSION = "session:create"
     READ_SESSION = "session:read"
     TERMINATE_SESSION = "session:terminate"
+    PRIORITIZE_SESSION = "session:prioritize"
+    HOLD_SESSION = "session:hold"
+    RELEASE_SESSION = "session:release"
+    READ_QUEUE = "queue:read"
     READ_EVENTS = "events:read"
     READ_LOG = "log:read"
     READ_SPAWNED = "spawned:read"
     READ_AGENTS = "agents:read"
     UPDATE_AGENT = "agent:update"
+    DRAIN_AGENT = "agent:drain"
+    UNDRAIN_AGENT = "agent:undrain"
+    FREEZE_GROUP = "resource-group:freeze"
+    UNFREEZE_GROUP = "resource-group:unfreeze"
     VERIFY_ACCOUNT = "account:verify"
     CHECK_ACCOUNT = "account:check"
     CREATE_ACCOUNT = "account:create"
@@ -213,6 +221,13 @@ _NOUNS: Final = {
         _SITE_WRITE,
     ),
     "preset": (_R.RESOURCES, _TENANT_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
+    "reservation": (
+        _R.RESOURCES,
+        _SITE_READ,
+        _SITE_WRITE,
+        _SITE_WRITE,
+        _SITE_WRITE,
+    ),
     "slot-type": (_R.RESOURCES, _ALL_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
     "registry": (_R.IMAGES, _SITE_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
     "image": (_R.IMAGES, _TENANT_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
@@ -227,11 +242,19 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.CREATE_SESSION: (_R.SESSIONS, _rights(_OWN, _OWN, _OWN, spawner=_OWN)),
     _A.READ_SESSION: (_R.SESSIONS, _SESSION_READ),
     _A.TERMINATE_SESSION: (_R.SESSIONS, _SESSION),
+    _A.PRIORITIZE_SESSION: (_R.SESSIONS, _OWN_WRITE),
+    _A.HOLD_SESSION: (_R.SESSIONS, _OWN_WRITE),
+    _A.RELEASE_SESSION: (_R.SESSIONS, _OWN_WRITE),
+    _A.READ_QUEUE: (_R.SESSIONS, _TENANT_READ),
     _A.READ_EVENTS: (_R.SESSIONS, _SESSION_READ),
     _A.READ_LOG: (_R.SESSIONS, _SESSION),
     _A.READ_SPAWNED: (None, _rights(spawner=_OWN)),
     _A.READ_AGENTS: (_R.NODES, _SITE_READ),
     _A.UPDATE_AGENT: (_R.NODES, _SITE_WRITE),
+    _A.DRAIN_AGENT: (_R.NODES, _SITE_WRITE),
+    _A.UNDRAIN_AGENT: (_R.NODES, _SITE_WRITE),
+    _A.FREEZE_GROUP: (_R.RESOURCES, _SITE_WRITE),
+    _A.UNFREEZE_GROUP: (_R.RESOURCES, _SITE_WRITE),
     _A.VERIFY_ACCOUNT: (None, _rights(spawner=_ALL)),
     _A.CHECK_ACCOUNT: (None, _rights(spawner=_ALL)),
     _A.CREATE_ACCOUNT: (_R.TENANCY, _TENANT_WRITE),

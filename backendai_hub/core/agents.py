@@ -43,6 +43,23 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
+class Drain(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a node takes nothing new, and what is left on it.
+
+    ``last_end`` is when the last session ends that has said when; ``endless`` counts
+    those that have not. ``late`` tells that some are not sure to have ended by ``due``.
+    """
+
+    reason: str
+    by: str
+    since: str
+    due: str | None = None
+    sessions: int = 0
+    last_end: str | None = None
+    endless: int = 0
+    late: bool = False
+
+
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """One node, as the API shows it."""
 
@@ -59,3 +76,5 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     images: list[str] = []
     last_seen_at: str | None = None
     unknown_containers: list[str] = []
+    drain: Drain | None = None
+    """Why it takes nothing new, where that has been said with a reason."""

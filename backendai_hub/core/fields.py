@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import typing
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar, Final
@@ -135,6 +136,26 @@ class Size(Kind, frozen=True):
     def show(self, stored: Any) -> str:
         """Write it as people do."""
         return "-1" if stored == -1 else format_amount("mem", int(stored))
+
+
+class Moment(Kind, frozen=True):
+    """A time with its zone, such as ``2026-03-02T08:00:00Z``."""
+
+    given: ClassVar[Any] = str
+
+    def read(self, field: str, given: Any) -> datetime:
+        """Return it in UTC; one without a zone could be anybody's."""
+        try:
+            found = datetime.fromisoformat(str(given).strip()).astimezone(UTC)
+            is_clear = datetime.fromisoformat(str(given).strip()).tzinfo is not None
+        except (ValueError, OverflowError):
+            is_clear = False
+        if not is_clear or not 1970 < found.year < 9999:
+            raise InvalidRequestError(
+                f"{field}: {str(given)[:64]!r} is no time with its zone, such as"
+                " 2026-03-02T08:00:00Z or 2026-03-02T09:00:00+01:00"
+            )
+        return found
 
 
 class Slots(Kind, frozen=True):

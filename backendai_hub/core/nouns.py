@@ -16,6 +16,7 @@ from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.fields import request_type
 from backendai_hub.core.groups import ResourceGroup, ResourcePreset, ResourceSlotType
 from backendai_hub.core.images import ImageRecord, Registry
+from backendai_hub.core.operators import Reservation
 from backendai_hub.core.policies import KeypairPolicy, ProjectPolicy, UserPolicy
 from backendai_hub.core.tenancy import Domain, Keypair, Project, User
 
@@ -120,6 +121,13 @@ NOUNS: Final = (
         plural="presets",
         shown=ResourcePreset,
         filters=("name", "resource_group"),
+    ),
+    Noun(
+        name="reservation",
+        plural="reservations",
+        shown=Reservation,
+        filters=("name", "kind", "resource_group"),
+        sorts=("name", "begins_at", "ends_at", "created_at", "modified_at"),
     ),
     Noun(
         name="slot-type",

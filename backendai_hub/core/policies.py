@@ -211,15 +211,21 @@ def choose_priority(caps: Iterable[SubmissionCaps], usual: int) -> int:
     return min([usual, *(c.max_priority for c in caps if c.max_priority is not None)])
 
 
-def check_caps(caps: SubmissionCaps, *, priority: int, containers: int) -> None:
-    """Refuse what a policy never allows; raises :class:`InvalidRequestError`."""
+def check_priority(priority: int, limits: Iterable[SubmissionCaps] = ()) -> None:
+    """Refuse a priority that is none, or above what a policy allows."""
     if not 0 <= priority <= 100:
         raise InvalidRequestError(f"priority: {priority} is not between 0 and 100")
-    if caps.max_priority is not None and priority > caps.max_priority:
-        raise InvalidRequestError(
-            f"priority: {priority} is above {caps.max_priority}, the most that the"
-            f" keypair policy {caps.policy} allows"
-        )
+    for caps in limits:
+        if caps.max_priority is not None and priority > caps.max_priority:
+            raise InvalidRequestError(
+                f"priority: {priority} is above {caps.max_priority}, the most that the"
+                f" keypair policy {caps.policy} allows"
+            )
+
+
+def check_caps(caps: SubmissionCaps, *, priority: int, containers: int) -> None:
+    """Refuse what a policy never allows; raises :class:`InvalidRequestError`."""
+    check_priority(priority, [caps])
     most = caps.max_containers_per_session
     if containers < 1:
         raise InvalidRequestError("cluster_size: a session has at least 1 container")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlalchemy.orm import aliased
 
 from backendai_hub.core.groups import SchedulerOptions
 from backendai_hub.core.sessions import SessionStatus, SessionType
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import (
     KeypairPolicyRow,
     KeypairRow,
@@ -83,6 +84,41 @@ async def list_lifetimes(
         query = query.where(SessionRow.id == session_id)
     rows = await connection.execute(query.order_by(SessionRow.id))
     return [Allowance(**row._mapping) for row in rows]
+
+
+async def load_lifetimes(
+    connection: AsyncConnection, records: Sequence[SessionRecord]
+) -> dict[str, int]:
+    """Return how many seconds these sessions will run at most, where that is limited.
+
+    By the policies that count for running ones: see :func:`list_lifetimes`.
+    """
+    keys = {r.keypair_id for r in records if r.keypair_id is not None}
+    owners = {r.owner_id for r in records}
+    rows = await connection.execute(
+        select(
+            KeypairRow.id,
+            KeypairRow.user_id,
+            KeypairRow.is_default,
+            KeypairPolicyRow.max_session_lifetime,
+        )
+        .join(KeypairPolicyRow, KeypairPolicyRow.id == KeypairRow.resource_policy_id)
+        .where(
+            KeypairRow.id.in_(keys)
+            | (KeypairRow.user_id.in_(owners) & KeypairRow.is_default)
+        )
+    )
+    seconds: dict[str, int] = {}
+    for key, owner, is_default, lifetime in rows:
+        seconds[key] = lifetime
+        if is_default:
+            seconds[owner] = lifetime
+    found = {
+        r.id: seconds.get(r.keypair_id or r.owner_id, seconds.get(r.owner_id, 0))
+        for r in records
+        if r.type != str(SessionType.INFERENCE)
+    }
+    return {session_id: most for session_id, most in found.items() if most > 0}
 
 
 async def list_idle_limits(

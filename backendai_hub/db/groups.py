@@ -11,9 +11,11 @@ from sqlalchemy.orm import aliased
 
 from backendai_hub.core.groups import GroupAccess, SchedulerOptions, SessionOptions
 from backendai_hub.core.names import fold
+from backendai_hub.core.operators import StopKind, tell_freeze, tell_hold
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import insert_ignore
 from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.db.stops import list_stops
 from backendai_hub.db.tables import (
     DomainRow,
     KeypairRow,
@@ -102,7 +104,8 @@ async def load_holds(
     """Say which waiting sessions may not start whatever room there is, and why.
 
     A group, project, domain or user that has been made inactive keeps its queue: what
-    waits goes on waiting, with that reason, and what runs goes on.
+    waits goes on waiting, with that reason, and what runs goes on. So does what an
+    operator or its owner holds, and what waits in a frozen group.
     """
     inactive: dict[str, str] = {}
     for table, word, ids in (
@@ -124,18 +127,41 @@ async def load_holds(
         )
     )
     inactive.update({i: f"user {name} is {status}" for i, name, status in people})
+    held, frozen = await _load_stops(connection, records)
+    inactive.update(held)
     found = {}
     for record in records:
         places = (
+            record.id,
             record.domain_id,
             record.project_id,
             record.owner_id,
             record.resource_group_id,
         )
         reasons = [inactive[place] for place in places if place in inactive]
+        if record.resource_group_id in frozen:
+            reasons.append(frozen[record.resource_group_id])
         if reasons:
             found[record.id] = "; ".join(reasons)
     return found
+
+
+async def _load_stops(
+    connection: AsyncConnection, records: Sequence[SessionRecord]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Say which sessions are held, and which of their groups are frozen, by id."""
+    groups = {r.resource_group_id for r in records if r.resource_group_id is not None}
+    stops = await list_stops(connection, {r.id for r in records} | groups)
+    frozen = {stop.target_id: stop for stop in stops if stop.kind is StopKind.GROUP}
+    held = {s.target_id: tell_hold(s) for s in stops if s.kind is StopKind.SESSION}
+    if not frozen:
+        return held, {}
+    rows = await connection.execute(
+        select(ResourceGroupRow.id, ResourceGroupRow.name).where(
+            ResourceGroupRow.id.in_(frozen)
+        )
+    )
+    return held, {i: tell_freeze(name, frozen[i]) for i, name in rows}
 
 
 async def close_group(

@@ -45,6 +45,14 @@ async def find_keypair(
     return None if row is None else KeypairRecord(**row._mapping)
 
 
+async def find_default(connection: AsyncConnection, user_id: str) -> str:
+    """Return the id of a user's default keypair."""
+    query = select(KeypairRow.id).where(
+        KeypairRow.user_id == user_id, KeypairRow.is_default
+    )
+    return str((await connection.execute(query)).scalar_one())
+
+
 async def note_uses(tx: Transaction, uses: Mapping[str, tuple[int, datetime]]) -> None:
     """Add requests that keypairs have made, and when the last one was."""
     for keypair_id, (count, last) in sorted(uses.items()):

@@ -24,9 +24,11 @@ from backendai_hub.db.tables import (
     LoginRow,
     LogRow,
     MembershipRow,
+    ReservationRow,
     ResourceGroupAccessRow,
     SecretRow,
     SessionRow,
+    StopRow,
     UsageBucketRow,
     UserRow,
 )
@@ -42,6 +44,7 @@ async def purge_sessions(tx: Transaction, condition: Any) -> None:
     ids = select(SessionRow.id).where(condition)
     while await count_usage(tx, AllocationRow.session_id.in_(ids)):
         pass
+    await tx.execute(delete(StopRow).where(StopRow.target_id.in_(ids)), ids=())
     await tx.execute(delete(DependencyRow).where(DependencyRow.depends_on.in_(ids)))
     for row in (
         AllocationRow,
@@ -123,7 +126,11 @@ async def leave_project(tx: Transaction, project_id: str) -> None:
 
 
 async def forget_group(tx: Transaction, group_id: str) -> None:
-    """Remove who may use a group, their shares, and its name from ended sessions."""
+    """Remove who may use a group, what it kept, shares, and its name from sessions."""
+    await tx.execute(delete(StopRow).where(StopRow.target_id == group_id))
+    await tx.execute(
+        delete(ReservationRow).where(ReservationRow.resource_group_id == group_id)
+    )
     for row in (GroupShareRow, UsageBucketRow):
         await tx.execute(delete(row).where(row.group_id == group_id))
     await tx.execute(

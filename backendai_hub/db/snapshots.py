@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.agents import AgentStatus
+from backendai_hub.core.operators import StopKind, tell_drain
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import OCCUPYING
 from backendai_hub.db.agents import (
@@ -18,6 +19,7 @@ from backendai_hub.db.agents import (
     list_balances,
     list_devices,
 )
+from backendai_hub.db.stops import list_stops
 from backendai_hub.db.tables import DeviceRow, SessionRow
 from backendai_hub.scheduling.snapshot import DeviceState, NodeState
 
@@ -47,10 +49,26 @@ async def load_nodes(
         devices.setdefault(device.agent_id, []).append(device)
     single = [a.id for a in found if not _serves_many(a)] if whose else []
     owners = await _sole_owners(connection, single) if single else {}
+    drains = await _load_drains(connection, found)
     return tuple(
-        _node(agent, devices.get(agent.id, []), balances, owners.get(agent.id))
+        _node(
+            agent,
+            devices.get(agent.id, []),
+            balances,
+            owner=owners.get(agent.id),
+            drain=drains.get(agent.id, ""),
+        )
         for agent in found
     )
+
+
+async def _load_drains(
+    connection: AsyncConnection, found: Sequence[AgentRecord]
+) -> dict[str, str]:
+    """Say why nodes take nothing new, where somebody has said so."""
+    shut = {agent.id for agent in found if not agent.schedulable}
+    stops = await list_stops(connection, shut) if shut else []
+    return {s.target_id: tell_drain(s) for s in stops if s.kind is StopKind.NODE}
 
 
 async def find_nodes(connection: AsyncConnection, devices: Collection[str]) -> set[str]:
@@ -81,13 +99,15 @@ def _node(
     agent: AgentRecord,
     devices: Sequence[DeviceRecord],
     balances: Mapping[tuple[ScopeKind, str], Mapping[str, Balance]],
+    *,
     owner: str | None,
+    drain: str,
 ) -> NodeState:
     closed = ""
     if agent.status is not AgentStatus.ALIVE:
         closed = "does not answer at the moment"
     elif not agent.schedulable:
-        closed = "takes nothing new"
+        closed = drain or "takes nothing new"
     return NodeState(
         id=agent.id,
         name=agent.name,

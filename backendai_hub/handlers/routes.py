@@ -48,6 +48,17 @@ from backendai_hub.handlers.logins import (
 )
 from backendai_hub.handlers.nouns import NOUN_HANDLERS
 from backendai_hub.handlers.sessions import (
+from backendai_hub.handlers.operators import (
+    DrainHandler,
+    EndSessionsHandler,
+    FreezeHandler,
+    HoldHandler,
+    PriorityHandler,
+    QueueHandler,
+    ReleaseHandler,
+    UndrainHandler,
+    UnfreezeHandler,
+)
     AgentsHandler,
     MeHandler,
     ResourcesHandler,
@@ -89,6 +100,15 @@ API: tuple[type[APIHandler], ...] = (
     UsageHandler,
     AgentHandler,
     RescanHandler,
+    DrainHandler,
+    UndrainHandler,
+    FreezeHandler,
+    UnfreezeHandler,
+    QueueHandler,
+    PriorityHandler,
+    EndSessionsHandler,
+    HoldHandler,
+    ReleaseHandler,
     AliasesHandler,
     ForgetImageHandler,
     UntagImageHandler,

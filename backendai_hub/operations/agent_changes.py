@@ -14,10 +14,12 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import noun_of
+from backendai_hub.core.operators import StopKind
 from backendai_hub.db import agents
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import count_on_agent
+from backendai_hub.db.stops import drop_stop
 from backendai_hub.operations.nodes import list_agents
 from backendai_hub.operations.nouns import find_visible
 from backendai_hub.operations.platform import Platform
@@ -41,10 +43,12 @@ async def change_agent(
 ) -> Agent:
     """Move a node to another resource group, or let it take nothing new."""
     async with platform.database.transaction() as tx:
-        record = await _find(tx, reference)
+        record = await find_agent(tx, reference)
         changes: dict[str, object] = {}
         if body.schedulable is not None and body.schedulable != record.schedulable:
             changes["schedulable"] = body.schedulable
+            if body.schedulable:
+                await drop_stop(tx, StopKind.NODE, record.id)
         if body.resource_group is not None:
             group_id = await _group(tx, principal, body.resource_group)
             if group_id != record.resource_group_id:
@@ -66,7 +70,8 @@ async def change_agent(
     return next(a for a in await list_agents(platform) if a.id == record.id)
 
 
-async def _find(tx: Transaction, reference: str) -> AgentRecord:
+async def find_agent(tx: Transaction, reference: str) -> AgentRecord:
+    """Find a node by its name or id, and keep others from changing it."""
     wanted = fold(reference)
     named = [
         record

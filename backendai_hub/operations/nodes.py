@@ -22,11 +22,12 @@ from backendai_hub.api.agents import (
     SessionFile,
 )
 from backendai_hub.core.access import Action
-from backendai_hub.core.agents import Agent, AgentStatus, Isolation
+from backendai_hub.core.agents import Agent, AgentStatus, Drain, Isolation
 from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.images import Image
+from backendai_hub.core.operators import Stop, StopKind
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import STARTING, SessionStatus
 from backendai_hub.core.slots import ResourceSlots
@@ -38,6 +39,7 @@ from backendai_hub.db.groups import find_group, list_group_names
 from backendai_hub.db.images import load_images
 from backendai_hub.db.installs import RegistryLogin
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord, format_time
+from backendai_hub.db.stops import Left, count_left, list_stopped
 from backendai_hub.db.tables import ResourceGroupRow
 from backendai_hub.db.tenancy import default_id
 from backendai_hub.operations.installs import choose_login, list_wanted
@@ -313,6 +315,8 @@ async def list_agents(platform: Platform) -> list[Agent]:
         devices = await agents.list_devices(connection)
         balances = await agents.list_balances(connection, [ScopeKind.DEVICE])
         names = await list_group_names(connection)
+        drains = await list_stopped(connection, StopKind.NODE)
+        left = await count_left(connection, drains)
     capacity: dict[str, ResourceSlots] = {}
     used: dict[str, ResourceSlots] = {}
     for device in devices:
@@ -342,9 +346,28 @@ async def list_agents(platform: Platform) -> list[Agent]:
             images=r.images,
             last_seen_at=format_time(r.last_seen_at),
             unknown_containers=r.unknown,
+            drain=_show_drain(drains.get(r.id), left.get(r.id, Left(0, None, 0))),
         )
         for r in records
     ]
+
+
+def _show_drain(stop: Stop | None, left: Left) -> Drain | None:
+    if stop is None:
+        return None
+    late = stop.due is not None and (
+        left.endless > 0 or (left.last_end is not None and left.last_end > stop.due)
+    )
+    return Drain(
+        reason=stop.reason,
+        by=stop.actor,
+        since=format_time(stop.since) or "",
+        due=format_time(stop.due),
+        sessions=left.sessions,
+        last_end=format_time(left.last_end),
+        endless=left.endless,
+        late=late,
+    )
 
 
 def judge_agent(

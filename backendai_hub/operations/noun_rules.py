@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from backendai_hub.core.nouns import Noun
+from backendai_hub.operations.reservation_rules import ReservationRules
 from backendai_hub.operations.rules import Rules
 from backendai_hub.operations.site_rules import (
     ImageRules,
@@ -31,6 +32,7 @@ _RULES: dict[str, type[Rules]] = {
     "project-policy": PolicyRules,
     "resource-group": ResourceGroupRules,
     "preset": PresetRules,
+    "reservation": ReservationRules,
     "slot-type": SlotTypeRules,
     "registry": RegistryRules,
     "image": ImageRules,

@@ -28,6 +28,7 @@ from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import Entry, Key, Row
 from backendai_hub.db.limits import Scopes, load_scopes
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.db.stops import list_stops
 from backendai_hub.operations.platform import Platform
 from backendai_hub.scheduling.snapshot import Placement, Plan, Share
 
@@ -116,6 +117,7 @@ async def _place(
         for p in batch
         if p.session in records and records[p.session].status is SessionStatus.PENDING
     ]
+    there = await _leave_out_stopped(tx, there)
     if not there:
         return {}
     limits = await load_scopes(tx.connection, [record for record, _ in there])
@@ -136,6 +138,19 @@ async def _place(
         return {}
     await ledger.take_all(tx, room.taken, room.limits)
     return await _write(platform, tx, held, nodes)
+
+
+async def _leave_out_stopped(
+    tx: Transaction, there: Sequence[tuple[SessionRecord, Placement]]
+) -> list[tuple[SessionRecord, Placement]]:
+    """Return those that nobody has held since the plan, and whose group goes on."""
+    asked = {i for r, _ in there for i in (r.id, r.resource_group_id) if i is not None}
+    stopped = {stop.target_id for stop in await list_stops(tx.connection, asked)}
+    return [
+        (record, placement)
+        for record, placement in there
+        if stopped.isdisjoint((record.id, record.resource_group_id))
+    ]
 
 
 def _takes(node: AgentRecord | None, record: SessionRecord) -> bool:

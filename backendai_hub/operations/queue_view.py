@@ -16,15 +16,22 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.images import Image
 from backendai_hub.db.batch import load_waits
+from backendai_hub.db.deadlines import load_lifetimes
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
 from backendai_hub.db.limits import Scopes, load_scopes
+from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.sessions import SessionRecord, list_waiting
 from backendai_hub.db.snapshots import find_nodes, load_nodes
 from backendai_hub.db.versions import Stale
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.submit import pending
-from backendai_hub.scheduling.snapshot import NodeState, PendingSession, Snapshot
+from backendai_hub.scheduling.snapshot import (
+    NodeState,
+    PendingSession,
+    ReservedWindow,
+    Snapshot,
+)
 
 
 class QueueView:
@@ -35,6 +42,8 @@ class QueueView:
         self._stale = platform.database.versions.follow()
         self._images: dict[str, Image] = {}
         self._holds: dict[str, str] = {}
+        self._lifetimes: dict[str, int] = {}
+        self._windows: tuple[ReservedWindow, ...] = ()
         self._waits: dict[str, str] = {}
         self._scopes: Scopes = {}
         self._nodes: dict[str, NodeState] = {}
@@ -70,6 +79,8 @@ class QueueView:
             nodes=tuple(sorted(self._nodes.values(), key=lambda n: (n.name, n.id))),
             queue=tuple(self._queue[record.id] for record in turns),
             scopes=dict(self._scopes),
+            windows=self._windows,
+            now=int(self._platform.database.clock().timestamp()),
         )
 
     async def _read(self, connection: AsyncConnection, stale: Stale) -> bool:
@@ -86,6 +97,11 @@ class QueueView:
             scopes = await load_scopes(connection, list(self.records.values()))
             gained |= _is_wider(self._scopes, scopes)
             self._scopes = scopes
+        if stale.tenancy:
+            now = self._platform.database.clock()
+            windows = await load_windows(connection, now)
+            gained |= windows != self._windows
+            self._windows = windows
         return await self._read_nodes(connection, stale) or gained
 
     async def _read_sessions(
@@ -136,7 +152,11 @@ class QueueView:
         if asking:
             holds = await load_holds(connection, asking)
             self._holds = {i: h for i, h in self._holds.items() if i not in some}
+            self._lifetimes = {
+                i: t for i, t in self._lifetimes.items() if i not in some
+            }
             self._holds.update(holds)
+            self._lifetimes.update(await load_lifetimes(connection, asking))
         gone = self._queue.keys() - records.keys()
         # Whoever leaves without having been placed may have stood in others' way.
         left = bool(gone - self.placed)
@@ -144,6 +164,7 @@ class QueueView:
         for session_id in gone:
             del self._queue[session_id]
             self._holds.pop(session_id, None)
+            self._lifetimes.pop(session_id, None)
         described = {r.id: self._describe(r) for r in asking}
         differs = any(self._queue.get(i) != new for i, new in described.items())
         self._queue.update(described)
@@ -157,7 +178,14 @@ class QueueView:
             )
             return pending(record, Image(name=record.image, references={}), hold=hold)
         holds = (self._holds.get(record.id, ""), self._waits.get(record.id, ""))
-        return pending(record, image, hold="; ".join(filter(None, holds)))
+        described = pending(record, image, hold="; ".join(filter(None, holds)))
+        limits = (record.batch_timeout, self._lifetimes.get(record.id))
+        return msgspec.structs.replace(
+            described,
+            priority=record.priority,
+            since=int(record.created_at.timestamp()),
+            lifetime=min(filter(None, limits), default=None),
+        )
 
     async def _read_nodes(self, connection: AsyncConnection, stale: Stale) -> bool:
         """Read the nodes that have changed; tell whether any has gained room."""

@@ -20,6 +20,7 @@ from backendai_hub.db.tables.nodes import (
     EnrollTokenRow,
     VersionRow,
 )
+from backendai_hub.db.tables.operators import ReservationRow, StopRow
 from backendai_hub.db.tables.scheduling import AttemptRow
 from backendai_hub.db.tables.sessions import (
     AllocationRow,
@@ -76,11 +77,13 @@ __all__ = [
     "ProjectPolicyRow",
     "ProjectRow",
     "RegistryRow",
+    "ReservationRow",
     "ResourceGroupAccessRow",
     "ResourceGroupRow",
     "SecretRow",
     "SessionRow",
     "SlotTypeRow",
+    "StopRow",
     "UsageBucketRow",
     "UserPolicyRow",
     "UserRow",

@@ -1,0 +1,132 @@
+"""The queue of a resource group, in the order in which the scheduler tries it.
+
+It is read in one consistent view and ordered by the same code as a pass. Where turns
+depend on who gets room, it is the order if nobody else gets any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from backendai_hub.api.operators import QueueEntry, QueuePage
+from backendai_hub.core.access import (
+    Action,
+    Principal,
+    Reach,
+    Target,
+    can,
+    reach,
+)
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.nouns import noun_of
+from backendai_hub.core.operators import StopKind
+from backendai_hub.core.sessions import Session
+from backendai_hub.db import sessions, stops
+from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.operations.nouns import find_visible
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_view import QueueView
+from backendai_hub.operations.stops import show_freeze
+from backendai_hub.scheduling.ordering import Bands
+from backendai_hub.scheduling.plugins import UnknownPolicyError, find_sequencer
+from backendai_hub.scheduling.shares import ShareState
+from backendai_hub.scheduling.snapshot import GroupPolicy, Snapshot
+
+MOST_PER_PAGE = 200
+_GROUP = noun_of("resource-group")
+
+
+class QueueQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of the queue: ``limit`` entries behind the position ``after``."""
+
+    limit: int = 20
+    after: int = 0
+
+
+async def read_queue(
+    platform: Platform, principal: Principal, reference: str, query: QueueQuery
+) -> QueuePage:
+    """Return one page of a group's queue: of it, what the caller may see."""
+    if not 1 <= query.limit <= MOST_PER_PAGE:
+        raise InvalidRequestError(
+            f"limit: {query.limit} is not between 1 and {MOST_PER_PAGE}"
+        )
+    if query.after < 0:
+        raise InvalidRequestError(f"after: {query.after} is not a position")
+    async with platform.database.read() as connection:
+        group = await find_visible(
+            connection, principal, _GROUP, reference, least=Reach.OWN
+        )
+        frozen = await stops.find_stop(connection, StopKind.GROUP, group["id"])
+    view = QueueView(platform)
+    await view.refresh()
+    order = order_queue(view.snapshot(), group["id"])
+    seen = [
+        (position, view.records[session_id])
+        for position, session_id in enumerate(order, start=1)
+        if position > query.after and _may_see(principal, view.records[session_id])
+    ]
+    page = seen[: query.limit]
+    everything = reach(principal, Action.READ_QUEUE) is Reach.ALL
+    return QueuePage(
+        resource_group=group["name"],
+        items=await _show(platform, page),
+        next=page[-1][0] if len(seen) > query.limit else None,
+        length=len(order) if everything else None,
+        freeze=None if frozen is None else show_freeze(frozen),
+    )
+
+
+def order_queue(snapshot: Snapshot, group: str) -> list[str]:
+    """Return the ids of those who wait in *group*, who is tried first before others."""
+    queue = [session for session in snapshot.queue if session.group == group]
+    policy = snapshot.groups.get(group, GroupPolicy())
+    try:
+        sequencer = find_sequencer(policy.sequencer)
+    except UnknownPolicyError:
+        sequencer = find_sequencer("fifo")
+    shares = policy.shares if policy.shares is not None else ShareState()
+    order = Bands(queue, sequencer, shares)
+    found = []
+    while (index := order.next()) is not None:
+        found.append(queue[index].id)
+    return found
+
+
+def _may_see(principal: Principal, record: SessionRecord) -> bool:
+    target = Target(record.owner_id, record.domain_id)
+    return can(principal, Action.READ_QUEUE, target)
+
+
+async def _show(
+    platform: Platform, page: Sequence[tuple[int, SessionRecord]]
+) -> list[QueueEntry]:
+    if not page:
+        return []
+    async with platform.database.read() as connection:
+        found = await sessions.get_sessions(connection, [r.id for _, r in page])
+    shown = {session.id: session for session in found}
+    now = platform.database.clock()
+    return [
+        _entry(position, record, shown[record.id], now)
+        for position, record in page
+        if record.id in shown
+    ]
+
+
+def _entry(
+    position: int, record: SessionRecord, shown: Session, now: datetime
+) -> QueueEntry:
+    return QueueEntry(
+        position=position,
+        id=record.id,
+        name=record.name,
+        owner=shown.owner,
+        project=shown.project,
+        priority=record.priority,
+        waited=max(0, int((now - record.created_at).total_seconds())),
+        reason=record.reason,
+    )
