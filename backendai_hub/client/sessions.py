@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from backendai_hub.api.explanations import Why
 from backendai_hub.api.sessions import (
     EventMessage,
     HistoryPage,
@@ -79,6 +80,12 @@ class Sessions:
             if after is None:
                 return
 
+    async def why(self, session_id: str) -> Why:
+        """Return why a session waits, what would start it now, and when it starts."""
+        return await self._transport.get(
+            f"{_path(session_id)}/why", Why, act_for=self._act_for
+        )
+
     async def terminate(self, session_id: str, *, force: bool = False) -> Session:
         """End a session; what waits is cancelled. Ending it twice is no error."""
         return await self._transport.post(
@@ -102,6 +109,24 @@ class Sessions:
             act_for=self._act_for,
             wait=wait,
         )
+
+    async def history(
+        self, session_id: str, *, page_size: int = 50
+    ) -> AsyncIterator[Attempt]:
+        """Yield what was tried to place a session, page after page, oldest first."""
+        after: int | None = None
+        while True:
+            page = await self._transport.get(
+                f"{_path(session_id)}/history",
+                HistoryPage,
+                params={"after": after, "limit": page_size},
+                act_for=self._act_for,
+            )
+            for attempt in page.items:
+                yield attempt
+            after = page.next
+            if after is None:
+                return
 
     async def wait(
         self, session_id: str, *, until: Literal["running", "ended"] = "running"
@@ -129,24 +154,6 @@ class Sessions:
             params={"tail": tail, "attempt": attempt},
             act_for=self._act_for,
         )
-
-    async def history(
-        self, session_id: str, *, page_size: int = 50
-    ) -> AsyncIterator[Attempt]:
-        """Yield what was tried to place a session, page after page, oldest first."""
-        after: int | None = None
-        while True:
-            page = await self._transport.get(
-                f"{_path(session_id)}/history",
-                HistoryPage,
-                params={"after": after, "limit": page_size},
-                act_for=self._act_for,
-            )
-            for attempt in page.items:
-                yield attempt
-            after = page.next
-            if after is None:
-                return
 
     async def follow(self, *, after: int = 0) -> AsyncIterator[EventMessage]:
         """Yield every event the caller may see after *after*, through any outage."""

@@ -22,6 +22,7 @@ from backendai_hub.commandline.listing import (
 )
 from backendai_hub.commandline.logs import follow_session, show_log
 from backendai_hub.commandline.names import NounName
+from backendai_hub.commandline.why import describe_why
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
 from backendai_hub.core.fields import Page, Slots
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus, SessionType
@@ -150,6 +151,16 @@ async def _events(asking: Asking, *, reference: str, follow: bool) -> None:
             after = events[-1].seq
         if not follow or any(event.status in TERMINAL for event in events):
             return
+
+
+async def _why(asking: Asking, *, reference: str) -> None:
+    session = await find_session(asking, reference)
+    why = await asking.client.sessions.why(session.id)
+    if asking.output.as_json:
+        asking.output.show_one(why)
+        return
+    for line in describe_why(session.name, why):
+        asking.output.say(line)
 
 
 async def _history(asking: Asking, *, reference: str) -> None:
@@ -316,6 +327,12 @@ session = LazyGroup(
                 ),
             ],
             help="End sessions; those that wait are cancelled.",
+        ),
+        "why": lambda: make_command(
+            "why",
+            _why,
+            [_REFERENCE],
+            help="Say why a session waits, and what would start it.",
         ),
         "history": lambda: make_command(
             "history",

@@ -32,6 +32,7 @@ from backendai_hub.handlers.audit import (
     AuditVerifyHandler,
 )
 from backendai_hub.handlers.base import APIHandler
+from backendai_hub.handlers.explanations import WhyHandler
 from backendai_hub.handlers.images import (
     AliasesHandler,
     ForgetImageHandler,
@@ -47,7 +48,6 @@ from backendai_hub.handlers.logins import (
     OwnLoginsHandler,
 )
 from backendai_hub.handlers.nouns import NOUN_HANDLERS
-from backendai_hub.handlers.sessions import (
 from backendai_hub.handlers.operators import (
     DrainHandler,
     EndSessionsHandler,
@@ -59,6 +59,7 @@ from backendai_hub.handlers.operators import (
     UndrainHandler,
     UnfreezeHandler,
 )
+from backendai_hub.handlers.sessions import (
     AgentsHandler,
     MeHandler,
     ResourcesHandler,
@@ -99,7 +100,6 @@ API: tuple[type[APIHandler], ...] = (
     PresetCheckHandler,
     UsageHandler,
     AgentHandler,
-    RescanHandler,
     DrainHandler,
     UndrainHandler,
     FreezeHandler,
@@ -109,6 +109,7 @@ API: tuple[type[APIHandler], ...] = (
     EndSessionsHandler,
     HoldHandler,
     ReleaseHandler,
+    RescanHandler,
     AliasesHandler,
     ForgetImageHandler,
     UntagImageHandler,
@@ -124,6 +125,7 @@ API: tuple[type[APIHandler], ...] = (
     SessionsHandler,
     SessionHandler,
     TerminateHandler,
+    WhyHandler,
     SessionEventsHandler,
     SessionHistoryHandler,
     SessionLogHandler,

@@ -1,0 +1,94 @@
+"""What runs on the nodes, what it holds, and when it ends at the latest."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.sessions import OCCUPYING, SessionStatus
+from backendai_hub.db.tables import AllocationRow, ContainerRow, SessionRow
+from backendai_hub.scheduling.snapshot import RunningSession, ScopeKey, Share
+
+
+async def load_running(connection: AsyncConnection) -> tuple[RunningSession, ...]:
+    """Read every session that holds devices, in the order of their ids."""
+    rows = await connection.execute(
+        select(
+            SessionRow.id,
+            SessionRow.owner_id,
+            SessionRow.domain_id,
+            SessionRow.project_id,
+            SessionRow.keypair_id,
+            SessionRow.resource_group_id,
+            SessionRow.status,
+            SessionRow.scheduled_at,
+            SessionRow.started_at,
+            SessionRow.deadline_at,
+            SessionRow.batch_timeout,
+            SessionRow.job_priority,
+            SessionRow.is_preemptible,
+        ).where(SessionRow.status.in_([str(status) for status in OCCUPYING]))
+    )
+    held = await _load_holdings(connection)
+    found = [_running(row, held.get(row.id, {})) for row in rows]
+    return tuple(sorted(found, key=lambda session: session.id))
+
+
+async def _load_holdings(
+    connection: AsyncConnection,
+) -> dict[str, dict[str, list[Share]]]:
+    """Return what is held: session, node, shares."""
+    rows = await connection.execute(
+        select(
+            AllocationRow.session_id,
+            ContainerRow.agent_id,
+            AllocationRow.device_id,
+            AllocationRow.slot,
+            AllocationRow.amount,
+        )
+        .join(ContainerRow, ContainerRow.id == AllocationRow.container_id)
+        .where(AllocationRow.freed_at.is_(None))
+        .order_by(AllocationRow.id)
+    )
+    held: dict[str, dict[str, list[Share]]] = {}
+    for session_id, node, device, slot, amount in rows:
+        shares = held.setdefault(session_id, {}).setdefault(node, [])
+        shares.append(Share(device, slot, amount))
+    return held
+
+
+def _running(row: Any, held: dict[str, list[Share]]) -> RunningSession:
+    ends = _end_of(row)
+    since: datetime | None = row.started_at or row.scheduled_at
+    scopes: tuple[ScopeKey, ...] = (
+        (ScopeKind.DOMAIN, row.domain_id),
+        (ScopeKind.PROJECT, row.project_id),
+        (ScopeKind.USER, row.owner_id),
+    )
+    if row.keypair_id is not None:
+        scopes = (*scopes, (ScopeKind.KEYPAIR, row.keypair_id))
+    return RunningSession(
+        id=row.id,
+        owner_id=row.owner_id,
+        scopes=scopes,
+        holdings=tuple((node, tuple(shares)) for node, shares in held.items()),
+        group=row.resource_group_id or "",
+        started=0 if since is None else int(since.timestamp()),
+        ends=None if ends is None else int(ends.timestamp()),
+        job_priority=row.job_priority,
+        preemptible=row.is_preemptible,
+    )
+
+
+def _end_of(row: Any) -> datetime | None:
+    """Tell when it ends at the latest: a session that only starts has no such end."""
+    if row.status not in {SessionStatus.RUNNING, SessionStatus.TERMINATING}:
+        return None
+    ends: list[datetime] = [] if row.deadline_at is None else [row.deadline_at]
+    if row.batch_timeout is not None and row.started_at is not None:
+        ends.append(row.started_at + timedelta(seconds=row.batch_timeout))
+    return min(ends, default=None)
