@@ -242,6 +242,40 @@ export interface paths {
         patch: operations["patch_api_agents_reference"];
         trace?: never;
     };
+    "/api/agents/{reference}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let nothing new start on a node; what runs goes on. */
+        post: operations["post_api_agents_reference_drain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agents/{reference}/undrain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let sessions start on a node again. */
+        post: operations["post_api_agents_reference_undrain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/audit": {
         parameters: {
             query?: never;
@@ -1034,6 +1068,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List reservations, a page at a time. */
+        get: operations["get_api_reservations"];
+        put?: never;
+        /** Make a reservation. */
+        post: operations["post_api_reservations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/reservations/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many reservations; each ends for itself. */
+        post: operations["post_api_reservations_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/reservations/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one reservation, by id or name. */
+        get: operations["get_api_reservations_reference"];
+        put?: never;
+        post?: never;
+        /** Remove a reservation for good. */
+        delete: operations["delete_api_reservations_reference"];
+        options?: never;
+        head?: never;
+        /** Change fields of a reservation; what is left out stays. */
+        patch: operations["patch_api_reservations_reference"];
+        trace?: never;
+    };
     "/api/resource-groups": {
         parameters: {
             query?: never;
@@ -1106,6 +1194,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/resource-groups/{reference}/freeze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let nothing start in a resource group; what runs goes on. */
+        post: operations["post_api_resource_groups_reference_freeze"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/resource-groups/{reference}/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List who waits in the order of the scheduler; others show as positions. */
+        get: operations["get_api_resource_groups_reference_queue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/resource-groups/{reference}/shares": {
         parameters: {
             query?: never;
@@ -1118,6 +1240,23 @@ export interface paths {
         put?: never;
         /** Set weights and guarantees; all of them, or nothing if anything is wrong. */
         post: operations["post_api_resource_groups_reference_shares"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/resource-groups/{reference}/unfreeze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let sessions start in a resource group again. */
+        post: operations["post_api_resource_groups_reference_unfreeze"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1193,6 +1332,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/priority": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give sessions that wait another priority; each ends for itself. */
+        post: operations["post_api_sessions_priority"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/terminate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End sessions, each for itself; ``force`` does not wait for their nodes. */
+        post: operations["post_api_sessions_terminate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{session_id}": {
         parameters: {
             query?: never;
@@ -1244,6 +1417,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{session_id}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keep a session that waits from starting; it keeps its place. */
+        post: operations["post_api_sessions_session_id_hold"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{session_id}/log": {
         parameters: {
             query?: never;
@@ -1261,6 +1451,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{session_id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a held session start; owners cannot release what admins hold. */
+        post: operations["post_api_sessions_session_id_release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{session_id}/terminate": {
         parameters: {
             query?: never;
@@ -1272,6 +1479,23 @@ export interface paths {
         put?: never;
         /** End a session; ``force`` does not wait for its node. */
         post: operations["post_api_sessions_session_id_terminate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say why a session waits, what would start it now, and when it starts. */
+        get: operations["get_api_sessions_session_id_why"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1562,6 +1786,8 @@ export interface components {
             capacity: {
                 [key: string]: string;
             };
+            /** @default null */
+            drain: components["schemas"]["Drain"] | null;
             id: string;
             /** @default [] */
             images: string[];
@@ -1962,6 +2188,48 @@ export interface components {
             files: components["schemas"]["Dotfile"][];
         };
         /**
+         * Drain
+         * @description Why a node takes nothing new, and what is left on it.
+         *
+         *         ``last_end`` is when the last session ends that has said when; ``endless`` counts
+         *         those that have not. ``late`` tells that some are not sure to have ended by ``due``.
+         */
+        Drain: {
+            by: string;
+            /** @default null */
+            due: string | null;
+            /** @default 0 */
+            endless: number;
+            /** @default null */
+            last_end: string | null;
+            /** @default false */
+            late: boolean;
+            reason: string;
+            /** @default 0 */
+            sessions: number;
+            since: string;
+        };
+        /**
+         * DrainRequest
+         * @description Why a node is drained, and by when it ought to be empty (a time with its zone).
+         *
+         *         Nothing happens by itself at that time: it is shown whether what is left ends by it.
+         */
+        DrainRequest: {
+            /** @default null */
+            by: string | null;
+            reason: string;
+        };
+        /**
+         * EndRequest
+         * @description Sessions to end, by id; ``force`` does not wait for their nodes.
+         */
+        EndRequest: {
+            /** @default false */
+            force: boolean;
+            sessions: string[];
+        };
+        /**
          * EndedLogins
          * @description Whose logins are over, and how many there were.
          */
@@ -2053,6 +2321,22 @@ export interface components {
             wait: number;
         };
         /**
+         * Freeze
+         * @description Why nothing starts in a resource group.
+         */
+        Freeze: {
+            by: string;
+            reason: string;
+            since: string;
+        };
+        /**
+         * FreezeRequest
+         * @description Why nothing starts in a resource group.
+         */
+        FreezeRequest: {
+            reason: string;
+        };
+        /**
          * GroupAccess
          * @description Who may use a resource group: a domain, project or keypair, by name.
          */
@@ -2089,6 +2373,16 @@ export interface components {
             };
         };
         /**
+         * GroupState
+         * @description Whether a resource group is frozen.
+         */
+        GroupState: {
+            /** @default null */
+            freeze: components["schemas"]["Freeze"] | null;
+            id: string;
+            name: string;
+        };
+        /**
          * Head
          * @description The newest row's number and hash; ``at`` is when that was so.
          */
@@ -2116,6 +2410,13 @@ export interface components {
             after: number;
             /** @default 50 */
             limit: number;
+        };
+        /**
+         * HoldRequest
+         * @description Why a session is held.
+         */
+        HoldRequest: {
+            reason: string;
         };
         /**
          * ImageChoice
@@ -2739,6 +3040,23 @@ export interface components {
          */
         Phase: "placement";
         /**
+         * PossibleChange
+         * @description One thing that would start a session now. ``text`` completes "would start …".
+         *
+         *         ``slots`` is the whole request as it would be, if that is what would change.
+         *         ``yours`` tells whether its owner can bring it about without anybody else.
+         */
+        PossibleChange: {
+            /** @default null */
+            resource_group: string | null;
+            /** @default null */
+            slots: {
+                [key: string]: string;
+            } | null;
+            text: string;
+            yours: boolean;
+        };
+        /**
          * Preemption
          * @description Whether and how waiting sessions may displace running ones.
          */
@@ -2785,6 +3103,14 @@ export interface components {
             project: string | null;
             /** @default null */
             resource_group: string | null;
+        };
+        /**
+         * PriorityRequest
+         * @description Sessions that wait, by id, and the priority they get: 0 to 100.
+         */
+        PriorityRequest: {
+            priority: number;
+            sessions: string[];
         };
         /**
          * Problem
@@ -3009,6 +3335,48 @@ export interface components {
             type?: string;
         };
         /**
+         * QueueEntry
+         * @description One session that waits. ``position`` is 1 for who is tried first.
+         */
+        QueueEntry: {
+            id: string;
+            name: string;
+            owner: string;
+            position: number;
+            priority: number;
+            project: string;
+            reason: string;
+            waited: number;
+        };
+        /**
+         * QueuePage
+         * @description One page of a resource group's queue, in the order of the scheduler.
+         *
+         *         It shows the sessions the caller may see; who else waits shows in nothing but the
+         *         positions. ``next`` is ``after`` for the following page. ``length`` is how many wait
+         *         in all, for who may see them all.
+         */
+        QueuePage: {
+            /** @default null */
+            freeze: components["schemas"]["Freeze"] | null;
+            items: components["schemas"]["QueueEntry"][];
+            /** @default null */
+            length: number | null;
+            /** @default null */
+            next: number | null;
+            resource_group: string;
+        };
+        /**
+         * QueueQuery
+         * @description Which part of the queue: ``limit`` entries behind the position ``after``.
+         */
+        QueueQuery: {
+            /** @default 0 */
+            after: number;
+            /** @default 20 */
+            limit: number;
+        };
+        /**
          * Registry
          * @description Where images come from. The password is stored encrypted and never shown.
          */
@@ -3183,6 +3551,114 @@ export interface components {
             total: number;
             /** @default 0 */
             updated: number;
+        };
+        /**
+         * Reservation
+         * @description Nodes or amounts of a resource group, kept for some or for nobody, for a while.
+         *
+         *         Sessions that would reach into it do not start there before it, and only those it
+         *         is for while it lasts. It displaces nobody: what runs when it begins goes on.
+         */
+        Reservation: {
+            /** @default {} */
+            amounts: {
+                [key: string]: string;
+            };
+            begins_at: string;
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            description: string;
+            /** @default [] */
+            domains: string[];
+            ends_at: string;
+            id: string;
+            /**
+             * @default class
+             * @enum {unknown}
+             */
+            kind: "class" | "maintenance";
+            /** @default  */
+            modified_at: string;
+            name: string;
+            /** @default [] */
+            nodes: string[];
+            /** @default [] */
+            projects: string[];
+            resource_group: string;
+            /** @default 1 */
+            revision: number;
+            /** @default [] */
+            users: string[];
+        };
+        /**
+         * ReservationBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        ReservationBulk: {
+            /** @default [] */
+            create: components["schemas"]["ReservationRequest"][];
+            /** @default [] */
+            purge: string[];
+            /** @default [] */
+            update: components["schemas"]["ReservationChangeEntry"][];
+        };
+        /**
+         * ReservationChange
+         * @description Fields of a Reservation to change; what is left out stays.
+         */
+        ReservationChange: {
+            /** @description What it is for. */
+            description?: string;
+            /** @description When it ends. */
+            ends_at?: string;
+        };
+        /**
+         * ReservationChangeEntry
+         * @description Which item to change, and how.
+         */
+        ReservationChangeEntry: {
+            fields: components["schemas"]["ReservationChange"];
+            reference: string;
+        };
+        /**
+         * ReservationPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        ReservationPage: {
+            items: components["schemas"]["Reservation"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * ReservationRequest
+         * @description A new Reservation.
+         */
+        ReservationRequest: {
+            /** @description Instead of nodes, how much: so many whole devices, wherever they are. */
+            amounts?: {
+                [key: string]: string | number | null;
+            };
+            /** @description When it begins. */
+            begins_at: string;
+            /** @description What it is for. */
+            description?: string;
+            /** @description Domains whose people may use it. */
+            domains?: string[];
+            /** @description When it ends. */
+            ends_at: string;
+            /** @description A class is for those it names; maintenance is for nobody. */
+            kind?: string;
+            /** @description Its name. */
+            name: string;
+            /** @description Nodes, by name or id: all of what they have. */
+            nodes?: string[];
+            /** @description Projects that may use it; DOMAIN:NAME outside of yours. */
+            projects?: string[];
+            /** @description The group it takes from. */
+            resource_group: string | null;
+            /** @description Users who may use it. */
+            users?: string[];
         };
         /**
          * ResourceGroup
@@ -3725,7 +4201,7 @@ export interface components {
             /** @default null */
             resource_group: string | null;
             /** @default undefined */
-            result: components["schemas"]["SessionResult"];
+            result: components["schemas"]["backendai_hub.core.sessions.SessionResult"];
             /** @default 1 */
             revision: number;
             /** @default null */
@@ -3852,11 +4328,14 @@ export interface components {
             type: components["schemas"]["SessionType"];
         };
         /**
-         * SessionResult
-         * @description What became of what a session was for; only batch sessions say.
-         * @enum {unknown}
+         * SessionResults
+         * @description How each of many ended; some may have failed while others went well.
          */
-        SessionResult: "failure" | "success" | "undefined";
+        SessionResults: {
+            failed: number;
+            results: components["schemas"]["backendai_hub.api.operators.SessionResult"][];
+            succeeded: number;
+        };
         /**
          * SessionStatus
          * @description Where a session is on its way from the queue to its end.
@@ -4357,6 +4836,54 @@ export interface components {
         Version: {
             version: string;
         };
+        /**
+         * Why
+         * @description Why a session waits, what would start it now, and when it starts otherwise.
+         *
+         *         ``position`` of ``waiting`` is its place among those who wait for the same nodes.
+         *         ``starts_at`` counts on everybody who runs staying as long as they have declared;
+         *         with ``at_the_earliest`` those before it in the queue may make it later.
+         *         ``hangs_on`` says what that hangs on, or why nobody can tell.
+         */
+        Why: {
+            /** @default false */
+            at_the_earliest: boolean;
+            /** @default [] */
+            changes: components["schemas"]["PossibleChange"][];
+            /** @default  */
+            hangs_on: string;
+            /** @default null */
+            position: number | null;
+            reasons: string[];
+            session: string;
+            /** @default null */
+            starts_at: string | null;
+            status: components["schemas"]["SessionStatus"];
+            /** @default null */
+            waiting: number | null;
+        };
+        /**
+         * SessionResult
+         * @description How it ended for one of many; ``error`` and ``code`` say why, if not well.
+         *
+         *         ``status`` is what the request would have been answered with on its own.
+         */
+        "backendai_hub.api.operators.SessionResult": {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            id: string;
+            /** @default null */
+            name: string | null;
+            status: number;
+        };
+        /**
+         * SessionResult
+         * @description What became of what a session was for; only batch sessions say.
+         * @enum {unknown}
+         */
+        "backendai_hub.core.sessions.SessionResult": "failure" | "success" | "undefined";
     };
     responses: never;
     parameters: never;
@@ -4791,6 +5318,72 @@ export interface operations {
         };
         responses: {
             /** @description Move a node to another resource group, or let it take nothing new. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_agents_reference_drain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DrainRequest"];
+            };
+        };
+        responses: {
+            /** @description Let nothing new start on a node; what runs goes on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_agents_reference_undrain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Let sessions start on a node again. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7182,6 +7775,204 @@ export interface operations {
             };
         };
     };
+    get_api_reservations: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                kind?: string;
+                resource_group?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List reservations, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_reservations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a reservation. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_reservations_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many reservations; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_reservations_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one reservation, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_reservations_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Remove a reservation for good. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_reservations_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a reservation; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_resource_groups: {
         parameters: {
             query?: {
@@ -7447,6 +8238,75 @@ export interface operations {
             };
         };
     };
+    post_api_resource_groups_reference_freeze: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FreezeRequest"];
+            };
+        };
+        responses: {
+            /** @description Let nothing start in a resource group; what runs goes on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupState"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_resource_groups_reference_queue: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: number;
+            };
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List who waits in the order of the scheduler; others show as positions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuePage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_resource_groups_reference_shares: {
         parameters: {
             query?: {
@@ -7503,6 +8363,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChangedShare"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_resource_groups_reference_unfreeze: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Let sessions start in a resource group again. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupState"];
                 };
             };
             /** @description A refusal */
@@ -7682,6 +8573,72 @@ export interface operations {
             };
         };
     };
+    post_api_sessions_priority: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PriorityRequest"];
+            };
+        };
+        responses: {
+            /** @description Give sessions that wait another priority; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionResults"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_sessions_terminate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndRequest"];
+            };
+        };
+        responses: {
+            /** @description End sessions, each for itself; ``force`` does not wait for their nodes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionResults"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_sessions_session_id: {
         parameters: {
             query?: never;
@@ -7781,6 +8738,41 @@ export interface operations {
             };
         };
     };
+    post_api_sessions_session_id_hold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HoldRequest"];
+            };
+        };
+        responses: {
+            /** @description Keep a session that waits from starting; it keeps its place. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_sessions_session_id_log: {
         parameters: {
             query?: {
@@ -7802,6 +8794,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SessionLog"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_sessions_session_id_release: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Let a held session start; owners cannot release what admins hold. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
                 };
             };
             /** @description A refusal */
@@ -7837,6 +8860,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_sessions_session_id_why: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Say why a session waits, what would start it now, and when it starts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Why"];
                 };
             };
             /** @description A refusal */
