@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import date
 from typing import Any
 
 import msgspec
@@ -22,7 +21,7 @@ from backendai_hub.db.tables import (
     ResourceGroupRow,
     SessionRow,
 )
-from backendai_hub.db.usage import load_history, load_live
+from backendai_hub.db.usage import load_live
 from backendai_hub.scheduling.quota_tree import ScopeQuota
 from backendai_hub.scheduling.shares import Path, ShareState
 
@@ -133,12 +132,11 @@ async def load_share_state(
     connection: AsyncConnection,
     rules: GroupRules,
     capacity: Mapping[str, int],
-    today: date,
+    used: Mapping[Scope, Mapping[str, float]],
 ) -> ShareState:
-    """Read everything that a group's shares are reckoned from."""
+    """Read everything that a group's shares are reckoned from, beside what was used."""
     settings = await list_shares(connection, rules.id)
     live = (await load_live(connection, [rules.id])).get(rules.id, {})
-    used = await load_history(connection, rules.id, today, rules.spec)
     return ShareState(
         capacity=capacity,
         live={tuple(user): held for user, held in live.items()},

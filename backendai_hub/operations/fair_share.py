@@ -90,7 +90,8 @@ async def show_shares(
         (rules,) = await shares.list_rules(connection, [group["id"]])
         nodes = await load_nodes(connection, whose=False)
         capacity = find_capacity(nodes, group["id"])
-        state = await shares.load_share_state(connection, rules, capacity, today)
+        used = await usage.load_history(connection, group["id"], today, rules.spec)
+        state = await shares.load_share_state(connection, rules, capacity, used)
         settings = await shares.list_shares(connection, group["id"])
         waiting = await shares.count_waiting(connection, group["id"])
         found = {path for path in state.history if len(path) == len(above) + 1}

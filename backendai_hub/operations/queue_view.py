@@ -24,6 +24,7 @@ from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.sessions import SessionRecord, list_waiting
 from backendai_hub.db.snapshots import find_nodes, load_nodes
 from backendai_hub.db.versions import Stale
+from backendai_hub.operations.group_policies import GroupPolicies
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.submit import pending
 from backendai_hub.scheduling.snapshot import (
@@ -47,6 +48,7 @@ class QueueView:
         self._waits: dict[str, str] = {}
         self._scopes: Scopes = {}
         self._nodes: dict[str, NodeState] = {}
+        self._policies = GroupPolicies(platform)
         self._queue: dict[str, PendingSession] = {}
         self.records: dict[str, SessionRecord] = {}
         """Every session that waits, by id."""
@@ -79,8 +81,12 @@ class QueueView:
             nodes=tuple(sorted(self._nodes.values(), key=lambda n: (n.name, n.id))),
             queue=tuple(self._queue[record.id] for record in turns),
             scopes=dict(self._scopes),
+<<<<<<< HEAD
             windows=self._windows,
             now=int(self._platform.database.clock().timestamp()),
+=======
+            groups=self._policies.found,
+>>>>>>> 98875b9 (wip)
         )
 
     async def _read(self, connection: AsyncConnection, stale: Stale) -> bool:
@@ -97,12 +103,19 @@ class QueueView:
             scopes = await load_scopes(connection, list(self.records.values()))
             gained |= _is_wider(self._scopes, scopes)
             self._scopes = scopes
+<<<<<<< HEAD
         if stale.tenancy:
             now = self._platform.database.clock()
             windows = await load_windows(connection, now)
             gained |= windows != self._windows
             self._windows = windows
         return await self._read_nodes(connection, stale) or gained
+=======
+        gained |= await self._read_nodes(connection, stale)
+        groups = {r.resource_group_id or "" for r in self.records.values()}
+        await self._policies.read(connection, groups, self._nodes.values(), stale)
+        return gained
+>>>>>>> 98875b9 (wip)
 
     async def _read_sessions(
         self, connection: AsyncConnection, stale: Stale

@@ -18,8 +18,10 @@ from backendai_hub.core.errors import (
     NotFoundError,
 )
 from backendai_hub.core.fair_share import DAY
+from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.core.tenancy import Role
 from backendai_hub.db import shares
+from backendai_hub.db.sessions import list_records
 from backendai_hub.operations.counting import count_all
 from backendai_hub.operations.fair_share import (
     SharesQuery,
@@ -30,18 +32,36 @@ from backendai_hub.operations.fair_share import (
     show_usage,
 )
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_view import QueueView, load_snapshot
+from backendai_hub.operations.sessions import terminate_session
 from backendai_hub.scheduling.ordering import Bands, FairShare
-from tests.factories import add_node, make_device, start, submit
+from backendai_hub.scheduling.snapshot import GroupPolicy
+from tests.factories import (
+    Node,
+    add_node,
+    make_device,
+    principal_of,
+    schedule,
+    start,
+    submit,
+)
 from tests.tenants import ROOT, Office
+
+
+class NodeOffice(Office):
+    """An office with a node."""
+
+    node: Node
+
 
 CPU = {"slots": {"cpu": "2", "mem": "1g"}}
 
 
 @pytest.fixture
-async def office(platform: Platform) -> Office:
+async def office(platform: Platform) -> NodeOffice:
     """Two domains with projects and people, and a node of 8 processors."""
-    made = Office(platform)
-    await add_node(
+    made = NodeOffice(platform)
+    made.node = await add_node(
         platform, devices=[make_device(slots={"cpu": 8000, "mem": 16 << 30})]
     )
     for domain, projects in (("amber", ("one", "two")), ("beryl", ("three",))):
@@ -334,9 +354,7 @@ async def test_the_scheduler_reckons_with_what_is_shown(office: Office):
     group = (await office.read("resource-group", "default")).id
     async with platform.database.read() as connection:
         (rules,) = await shares.list_rules(connection, [group])
-        state = await shares.load_share_state(
-            connection, rules, {"cpu": 8000}, platform.database.clock().date()
-        )
+        state = await shares.load_share_state(connection, rules, {"cpu": 8000}, {})
         quotas = await shares.load_quotas(connection, group)
 
     assert sum(held["cpu"] for held in state.live.values()) == 2000
@@ -356,3 +374,88 @@ async def test_a_purged_tenant_leaves_no_weight_behind(office: Office):
     async with office.platform.database.read() as connection:
         group = (await office.read("resource-group", "default")).id
         assert await shares.list_shares(connection, group) == {}
+
+
+async def serve(office: Office, *owners: str, cpu: str = "2") -> list[str]:
+    """Ask one after the other for some of 8 processors; return who runs."""
+    for number, owner in enumerate(owners):
+        office.platform.database.clock.pass_(1)  # type: ignore[attr-defined]
+        slots = {"cpu": cpu, "mem": "1g"}
+        await submit(office.platform, owner, server=f"s{number}", slots=slots)
+    await schedule(office.platform)
+    async with office.platform.database.read() as connection:
+        live = await list_records(connection, [SessionStatus.SCHEDULED])
+    names = {r.owner_id: (await office.read("user", r.owner_id)).name for r in live}
+    return sorted(names[record.owner_id] for record in live)
+
+
+MANY = ("ann", "ann", "ann", "ann", "ann", "abe", "bea")
+
+
+async def test_without_fair_share_who_asked_first_is_first(office: Office):
+    assert await serve(office, *MANY) == ["ann", "ann", "ann", "ann"]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "running"),
+    [
+        ("lifo", ["abe", "ann", "ann", "bea"]),
+        ("drf", ["abe", "ann", "ann", "bea"]),
+        ("fair-share", ["abe", "ann", "ann", "bea"]),
+    ],
+)
+async def test_the_groups_scheduler_says_who_is_first(
+    office: Office, scheduler: str, running: list[str]
+):
+    await office.change("resource-group", "default", scheduler=scheduler)
+
+    assert await serve(office, *MANY) == running
+
+
+async def test_weights_decide_who_runs(office: Office):
+    await office.change("resource-group", "default", scheduler="fair-share")
+    await put(office.platform, {"domain": "beryl", "weight": 3})
+
+    running = await serve(office, *["ann"] * 4, *["bea"] * 4)
+
+    assert running == ["ann", "bea", "bea", "bea"]
+
+
+async def test_past_use_decides_who_runs(office: NodeOffice):
+    await office.change("resource-group", "default", scheduler="fair-share")
+    clock = office.platform.database.clock
+    session = await start(office.platform, "ann", **CPU)
+    clock.pass_(20 * DAY)  # type: ignore[attr-defined]
+    owner = await principal_of(office.platform, "ann")
+    await terminate_session(office.platform, owner, session.id)
+    await office.node.report([])
+    await count_all(office.platform)
+
+    assert await serve(office, "ann", "bea", cpu="8") == ["bea"]
+
+
+async def test_a_view_that_is_kept_knows_what_has_changed(office: Office):
+    """Shares, weights and schedulers are those of the database at every reading."""
+    platform = office.platform
+    await office.change("resource-group", "default", scheduler="fair-share")
+    view = QueueView(platform)
+    await start(platform, "ann", **CPU)
+    await submit(platform, "bea", slots={"cpu": "8"})
+
+    async def same() -> GroupPolicy:
+        await view.refresh()
+        fresh = await load_snapshot(platform)
+        assert view.snapshot().groups == fresh.groups
+        (policy,) = fresh.groups.values()
+        return policy
+
+    assert len((await same()).shares.live) == 1
+    await start(platform, "abe", **CPU)
+    assert len((await same()).shares.live) == 2
+    await put(platform, {"domain": "amber", "weight": 3})
+    assert list((await same()).shares.weights.values()) == [3]
+    platform.database.clock.pass_(DAY)  # type: ignore[attr-defined]
+    await count_all(platform)
+    assert len((await same()).shares.history) == 5  # a domain, its projects, users
+    await office.change("resource-group", "default", scheduler="fifo")
+    assert (await same()).shares is None

@@ -1,0 +1,90 @@
+"""How each resource group's queue is worked off, with what shares are reckoned from.
+
+What people hold is read anew whenever it has changed; what they have used before is
+kept for a minute, since one more minute changes nobody's turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.db import shares, usage
+from backendai_hub.db.shares import GroupRules, Scope
+from backendai_hub.db.versions import Stale
+from backendai_hub.operations.fair_share import find_capacity
+from backendai_hub.operations.platform import Platform
+from backendai_hub.scheduling.shares import ShareState
+from backendai_hub.scheduling.snapshot import GroupPolicy, NodeState
+
+LONGEST: Final = timedelta(minutes=1)
+_SHARELESS: Final = frozenset({"fifo", "lifo"})
+
+
+class _History(NamedTuple):
+    read_at: datetime
+    rules: GroupRules
+    used: Mapping[Scope, Mapping[str, float]]
+
+
+class GroupPolicies:
+    """The policies of the groups that somebody waits for, as of the last reading."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._rules: dict[str, GroupRules] = {}
+        self._shares: dict[str, ShareState] = {}
+        self._histories: dict[str, _History] = {}
+
+    @property
+    def found(self) -> dict[str, GroupPolicy]:
+        """The policies, by group."""
+        return {
+            group: GroupPolicy(
+                sequencer=rules.scheduler, shares=self._shares.get(group)
+            )
+            for group, rules in self._rules.items()
+        }
+
+    async def read(
+        self,
+        connection: AsyncConnection,
+        groups: Collection[str],
+        nodes: Iterable[NodeState],
+        stale: Stale,
+    ) -> None:
+        """Read what has changed of *groups*; forget others."""
+        if stale.tenancy or not self._rules.keys() >= set(groups):
+            found = await shares.list_rules(connection, groups)
+            self._rules = {rules.id: rules for rules in found}
+        self._rules = {i: r for i, r in self._rules.items() if i in groups}
+        reckoned = {
+            i: r for i, r in self._rules.items() if r.scheduler not in _SHARELESS
+        }
+        now = self._platform.database.clock()
+        kept = list(nodes) if reckoned else []
+        found_shares = {}
+        for group, rules in reckoned.items():
+            history = self._histories.get(group)
+            fresh = history is not None and _is_fresh(history, rules, now)
+            known = self._shares.get(group)
+            if known is not None and fresh and not (stale.use or stale.tenancy):
+                found_shares[group] = known
+                continue
+            if history is None or not fresh:
+                used = await usage.load_history(
+                    connection, group, now.date(), rules.spec
+                )
+                history = self._histories[group] = _History(now, rules, used)
+            found_shares[group] = await shares.load_share_state(
+                connection, rules, find_capacity(kept, group), history.used
+            )
+        self._shares = found_shares
+
+
+def _is_fresh(history: _History, rules: GroupRules, now: datetime) -> bool:
+    age = now - history.read_at
+    return history.rules == rules and timedelta(0) <= age < LONGEST
