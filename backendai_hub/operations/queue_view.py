@@ -81,12 +81,9 @@ class QueueView:
             nodes=tuple(sorted(self._nodes.values(), key=lambda n: (n.name, n.id))),
             queue=tuple(self._queue[record.id] for record in turns),
             scopes=dict(self._scopes),
-<<<<<<< HEAD
             windows=self._windows,
             now=int(self._platform.database.clock().timestamp()),
-=======
             groups=self._policies.found,
->>>>>>> 98875b9 (wip)
         )
 
     async def _read(self, connection: AsyncConnection, stale: Stale) -> bool:
@@ -103,19 +100,15 @@ class QueueView:
             scopes = await load_scopes(connection, list(self.records.values()))
             gained |= _is_wider(self._scopes, scopes)
             self._scopes = scopes
-<<<<<<< HEAD
         if stale.tenancy:
             now = self._platform.database.clock()
             windows = await load_windows(connection, now)
             gained |= windows != self._windows
             self._windows = windows
-        return await self._read_nodes(connection, stale) or gained
-=======
         gained |= await self._read_nodes(connection, stale)
         groups = {r.resource_group_id or "" for r in self.records.values()}
         await self._policies.read(connection, groups, self._nodes.values(), stale)
         return gained
->>>>>>> 98875b9 (wip)
 
     async def _read_sessions(
         self, connection: AsyncConnection, stale: Stale
