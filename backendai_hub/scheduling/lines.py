@@ -12,6 +12,7 @@ from backendai_hub.scheduling.backfill import Holding, Shadow, find_shadow
 from backendai_hub.scheduling.cluster import Cluster, Mask
 from backendai_hub.scheduling.gangs import Gang
 from backendai_hub.scheduling.holds import Hold, free_part, hold_window
+from backendai_hub.scheduling.mix import gather
 from backendai_hub.scheduling.ordering import Bands, Order, ShareState
 from backendai_hub.scheduling.placing import Placer, Room
 from backendai_hub.scheduling.plugins import (
@@ -21,7 +22,7 @@ from backendai_hub.scheduling.plugins import (
 )
 from backendai_hub.scheduling.preemption import find_victims
 from backendai_hub.scheduling.scoring import Scorer
-from backendai_hub.scheduling.shapes import Shape, Shapes, read_demand
+from backendai_hub.scheduling.shapes import Shape, Shapes
 from backendai_hub.scheduling.snapshot import (
     ContainerPlacement,
     GroupPolicy,
@@ -87,7 +88,9 @@ class Line:
         """Those for whom nothing can be reserved."""
         self._now = snapshot.now
         self._running = [r for r in snapshot.running if _is_here(r, self.cluster)]
-        self._started: list[tuple[list[Room], int | None]] = []
+        self._started: list[Placement] = []
+        self._ends: list[int | None] = []
+        """When those who have just started end at the latest."""
         self._holds: list[Hold] = []
         self.reservations: list[Reservation] = []
         self.preemptions: list[PreemptionPlan] = []
@@ -107,10 +110,7 @@ class Line:
         if isinstance(placement, RoundRobin):
             placement = placement.after(policy.last_node)
         shares = policy.shares if policy.shares is not None else ShareState()
-        typical = [
-            (read_demand(self.cluster, asked), weight)
-            for asked, weight in policy.typical
-        ]
+        typical = gather(self.cluster, policy.typical, self._queue)
         order = Bands(self._queue, sequencer, shares)
         return order, placement.scorer(self.cluster, typical)
 
@@ -146,10 +146,12 @@ class Line:
             rooms = self._use_holds(session, beside)
         if rooms is None:
             return self._explain(session, key, beside)
-        self._started.append((rooms, ends))
         if self._holds:
             self._release(session)
-        return self._write(session, rooms)
+        placement = self._write(session, rooms)
+        self._started.append(placement)
+        self._ends.append(ends)
+        return placement
 
     def _class_of(
         self, session: PendingSession, shape: Shape, beside: Sequence[Hold]
@@ -349,9 +351,9 @@ class Line:
             if node in self.cluster.row
         ]
         started = [
-            Holding(room.row, room.shares, ends)
-            for rooms, ends in self._started
-            for room in rooms
+            Holding(self.cluster.row[part.node], part.shares, ends)
+            for placement, ends in zip(self._started, self._ends, strict=True)
+            for part in placement.members or (placement,)
         ]
         return before + started
 

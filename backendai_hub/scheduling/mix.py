@@ -13,16 +13,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from backendai_hub.core.slots import MILLI
+from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.layouts import HOST_SLOTS
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
+from backendai_hub.scheduling.shapes import read_demand
+from backendai_hub.scheduling.snapshot import PendingSession
 
 Usual = Sequence[tuple[Demand, float]]
 Matrix = NDArray[np.float32]
 
-MOST: Final = 96
+MOST: Final = 64
 """How many requests count as usual at most; the cost of a decision grows with it."""
+_ENOUGH: Final = 20.0
+"""How many requests say what is usual without a guess."""
+_LOOKED_AT: Final = 1000
+"""How many of those who wait are looked at."""
 _SCARCE: Final = 0.05
 """Requests that can use less than this share of all devices weigh no more still."""
 _ALMOST: Final = 1 - 1e-6
@@ -71,7 +77,7 @@ class Mix:
     def weigh(self, weights: FloatVector) -> None:
         """Give the requests other weights."""
         self.weights = weights / max(float(weights.sum()), 1e-300)
-        self._by_kind = (self._able * self.weights).astype(np.float32).T.copy()
+        self._by_kind = (self._able * self.weights).astype(np.float32)
 
     def read_host(self, cluster: Cluster, rows: IntVector) -> Matrix:
         """Return what each of *rows* has free of what requests ask of the host."""
@@ -103,9 +109,16 @@ class Mix:
 
     def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
         """Return what a usual request could use of nodes like *rows*, as expected."""
-        by_kind = self.use(free, open_) @ self._by_kind
-        chosen = by_kind[np.arange(len(rows)), self._kind[rows]]
-        return chosen.astype(np.float64)
+        usable = self.use(free, open_)
+        # Not by matrix multiplication: that adds up in another order for more rows,
+        # and may wait for other threads.
+        if len(self._by_kind) == 1:
+            expected = np.einsum("rm,m->r", usable, self._by_kind[0])
+        else:
+            weights = self._by_kind.take(self._kind[rows], axis=0)
+            expected = np.einsum("rm,rm->r", usable, weights)
+        found: FloatVector = expected.astype(np.float64)
+        return found
 
     def room(self, free: Matrix, open_: Matrix) -> FloatVector:
         """Return how much of the whole cluster each request could use."""
@@ -114,6 +127,40 @@ class Mix:
         for kind, able in enumerate(self._able):
             found += able * usable[self._kind == kind].sum(axis=0, dtype=np.float64)
         return found
+
+
+def gather(
+    cluster: Cluster,
+    learned: Sequence[tuple[ResourceSlots, float]],
+    queue: Sequence[PendingSession],
+) -> list[tuple[Demand, float]]:
+    """Add those who wait, with the labels they insist on, to what has been learned.
+
+    Each of them counts as much as one request that has just come. If that is little to
+    go by, a guess makes up for what is missing.
+    """
+    found: dict[Demand, float] = {}
+    for request, weight in learned:
+        demand = read_demand(cluster, request)
+        found[demand] = found.get(demand, 0.0) + weight
+    known: dict[tuple[int, int], Demand] = {}
+    for session in queue[:_LOOKED_AT]:
+        asked = [m.request for m in session.members] or [session.request]
+        for request in asked:
+            # The snapshot keeps these objects, so their identities stay their own.
+            key = (id(request), id(session.labels))
+            wanted = known.get(key)
+            if wanted is None:
+                labels = tuple(sorted(session.labels.items()))
+                wanted = read_demand(cluster, request)._replace(labels=labels)
+                known[key] = wanted
+            found[wanted] = found.get(wanted, 0.0) + 1.0
+    missing = _ENOUGH - sum(w for demand, w in found.items() if demand.milli)
+    if missing > 0:
+        guess = _guess(cluster)
+        for demand, _ in guess:
+            found[demand] = found.get(demand, 0.0) + missing / len(guess)
+    return list(found.items())
 
 
 def find_usual(cluster: Cluster, typical: Usual) -> Usual:

@@ -17,7 +17,7 @@ from backendai_hub.scheduling.fragmentation import (
     FragmentationScorer,
     learn,
 )
-from backendai_hub.scheduling.mix import MOST, find_usual, weigh
+from backendai_hub.scheduling.mix import MOST, find_usual, gather, weigh
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.scoring import Demand
 from backendai_hub.scheduling.shapes import read_demand
@@ -49,7 +49,8 @@ def gpus(name: str, *used: float) -> list[DeviceState]:
 def place(
     nodes: Sequence[NodeState], *queue: PendingSession, typical: Typical = ()
 ) -> dict[str, Any]:
-    policy = GroupPolicy(placement="fragmentation", typical=tuple(typical))
+    often = tuple((request, 1000.0 * weight) for request, weight in typical)
+    policy = GroupPolicy(placement="fragmentation", typical=often)
     decided = plan(snapshot(nodes, queue, policy=policy))
     return {p.session: p for p in decided.placements}
 
@@ -91,6 +92,12 @@ def test_a_session_that_wants_many_cores_goes_where_cores_are_to_spare():
     lean = node("lean", host(32), *gpus("l", 0, 0, 0, 0))
     rich = node("rich", host(64), *gpus("r", 0, 0, 0, 0))
     # 16 cores on the lean node would leave another GPU without any.
+    cluster = Cluster([lean, rich])
+    scorer = scorer_of(cluster, usual)
+    wanted = read_demand(cluster, ask(cpu=16, shares=1))
+    lost = scorer.score(wanted, np.arange(2))
+    assert scorer.usable().tolist() == [4000, 4000]
+    assert lost.tolist() == pytest.approx([2000, 1000], rel=0.05)
     placed = where([lean, rich], pending(cpu=16, shares=1), typical=usual)
     assert placed == {"s": "rich"}
 
@@ -205,6 +212,22 @@ def test_before_anything_is_learned_there_is_a_guess():
     assert {d.milli for d, _ in find_usual(cluster, [])} == {500, 1000, 2000, 4000}
 
 
+def test_who_waits_says_what_is_usual_too():
+    cluster = Cluster([node("a", host(64), *gpus("a", *([0] * 4)))])
+    labels = {"model": "new"}
+    queue = [pending(f"s{i}", cpu=3, shares=1, labels=labels) for i in range(30)]
+    learned = [(ask(cpu=2, shares=0.5), 5.0)]
+    found = {(d.milli, d.labels): w for d, w in gather(cluster, learned, queue)}
+    assert found == {(500, ()): 5.0, (1000, (("model", "new"),)): 30.0}
+
+
+def test_little_that_is_known_is_made_up_for_by_a_guess():
+    cluster = Cluster([node("a", host(64), *gpus("a", *([0] * 4)))])
+    found = gather(cluster, [], [pending(cpu=3, shares=1)])
+    assert sum(weight for _, weight in found) == pytest.approx(20)
+    assert {d.milli for d, _ in found} == {500, 1000, 2000, 4000}
+
+
 def test_a_cluster_without_nodes_or_accelerators_is_no_trouble():
     assert place([], pending(cpu=1)) == {}
     assert where([node("a", host(4))], pending(cpu=1)) == {"s": "a"}
@@ -274,8 +297,8 @@ def test_what_is_remembered_is_what_would_be_found_anew(shape, mix, queue, last)
         remembers.score(demand, np.array([i % len(cluster.nodes)]))
     anew = FragmentationScorer(cluster, weighed)
     rows = np.arange(len(cluster.nodes))
-    np.testing.assert_allclose(
-        remembers.score(demand, rows), anew.score(demand, rows), rtol=0, atol=0.01
+    np.testing.assert_array_equal(
+        remembers.score(demand, rows), anew.score(demand, rows)
     )
 
 
