@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_ANCHOR: Final = 4096
+_FIRST_LOOK: Final = 256
 
 
 def find_news(before: str, now: str) -> str:
@@ -15,6 +15,11 @@ def find_news(before: str, now: str) -> str:
     """
     if now.startswith(before):
         return now[len(before) :]
-    anchor = before[-_ANCHOR:]
-    place = now.find(anchor)
-    return now if place < 0 else now[place + len(anchor) :]
+    first = now[: now.find("\n") + 1] or now
+    place = before.find(first) if first else -1
+    while place >= 0:
+        beginning = before[place : place + _FIRST_LOOK]
+        if now.startswith(beginning) and now.startswith(before[place:]):
+            return now[len(before) - place :]
+        place = before.find(first, place + 1)
+    return now

@@ -198,7 +198,9 @@ async def test_a_lost_node_is_left_and_no_two_attempts_overlap(tmp_path: Path):
         await running.start_agent()
 
         async def told() -> bool:
-            return bool((await running.log(session, attempt=1))["text"])
+            path = f"api/sessions/{session['id']}/log?attempt=1"
+            status, log = await running.api.send("GET", path)
+            return status == 200 and bool(log["text"])
 
         await until(told, "the node that came back tells what the first one printed")
         first = (await running.log(session, attempt=1))["text"].split()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from datetime import timedelta
 from typing import Any
 
 import hypothesis.strategies as st
@@ -22,6 +23,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import create_engine, select, text
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import aliased
 
 from backendai_hub.api.agents import ContainerState
 from backendai_hub.core.access import Caller
@@ -34,16 +36,33 @@ from backendai_hub.db.engine import Database
 from backendai_hub.db.invariants import find_breaches
 from backendai_hub.db.limits import load_scopes
 from backendai_hub.db.migrate import sync_url, upgrade
-from backendai_hub.db.tables import AllocationRow, Base, LedgerRow
-from backendai_hub.operations import placement
+from backendai_hub.db.tables import (
+    AgentRow,
+    AllocationRow,
+    Base,
+    ContainerRow,
+    DependencyRow,
+    LedgerRow,
+    SessionRow,
+)
+from backendai_hub.operations import batch as batch_operations
+from backendai_hub.operations import placement, queue_view
 from backendai_hub.operations import sessions as verbs
+from backendai_hub.operations.batch import (
+    cancel_dependents,
+    end_timed_out,
+    requeue_stranded,
+)
 from backendai_hub.operations.deadlines import end_expired, end_overdue
+from backendai_hub.operations.nodes import judge_agents
 from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.operations.reports import accept_report
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.plan import plan
+from tests import jobs
 from tests.factories import (
     AUDIT_KEY,
+    START,
     Clock,
     add_node,
     make_device,
@@ -57,6 +76,7 @@ from tests.factories import (
 from tests.tenants import Office, ask_with_key, make_system
 
 STATES = list(ContainerState)
+LEASE_AND_MARGIN = 300
 USERS = ["alice", "bob"]
 
 
@@ -90,6 +110,8 @@ class LedgerMachine(RuleBasedStateMachine):
         await prepare(self.platform)
         self.office = Office(self.platform)
         self.keys: list[tuple[str, str]] = []
+        self.jobs: list[tuple[str, str]] = []
+        self.left_behind: set[str] = set()
         await self.make_tenants()
         cpu = {"cpu": 2000, "mem": 100}
         self.nodes = [
@@ -151,6 +173,45 @@ class LedgerMachine(RuleBasedStateMachine):
         if at_once:
             self.run(self.place(honest=False))
         return done.session.id, user
+
+    @rule(
+        target=sessions,
+        user=st.sampled_from(USERS),
+        cpu=st.integers(1, 2),
+        attempts=st.integers(1, 3),
+        timeout=st.sampled_from([None, 60]),
+        first=st.integers(-1, 3),
+        at_once=st.booleans(),
+    )
+    def enqueue_job(
+        self,
+        user: str,
+        cpu: int,
+        attempts: int,
+        timeout: int | None,
+        first: int,
+        at_once: bool,
+    ) -> Any:
+        """A batch session, which may wait for one of those before it."""
+        mine = [job for job, owner in self.jobs if owner == user]
+        after = [mine[first % len(mine)]] if mine and first >= 0 else []
+        try:
+            made = self.run(
+                jobs.ask(
+                    self.platform,
+                    user,
+                    slots={"cpu": cpu, "mem": "10"},
+                    max_attempts=attempts,
+                    batch_timeout=timeout,
+                    dependencies=after,
+                )
+            )
+        except HubError:
+            return multiple()
+        self.jobs.append((made.id, user))
+        if at_once:
+            self.run(self.place(honest=False))
+        return made.id, user
 
     @rule(target=containers, honest=st.booleans())
     def plan(self, honest: bool) -> Any:
@@ -352,11 +413,83 @@ class LedgerMachine(RuleBasedStateMachine):
         name = noun[1].partition(":")[2]
         self.attempt(self.office.make("project", name=name, domain="other"))
 
-    @rule(seconds=st.sampled_from([1, 70, 200]))
+    @rule(seconds=st.sampled_from([1, 70, 200, 301]))
     def time_passes(self, seconds: int) -> None:
         self.clock.pass_(seconds)
         self.run(end_overdue(self.platform))
         self.run(end_expired(self.platform))
+        self.run(self.look_after_jobs())
+
+    @rule(index=st.integers(0, 1))
+    def come_back(self, index: int) -> None:
+        """A node is heard of again, and has taken up nothing new."""
+        self.run(self.nodes[index].report([], generation=0))
+
+    async def look_after_jobs(self) -> None:
+        await judge_agents(self.platform, START)
+        await end_timed_out(self.platform)
+        await requeue_stranded(self.platform, START)
+        await cancel_dependents(self.platform)
+
+    @invariant()
+    def attempts_never_overlap(self) -> None:
+        """V31: what is in the queue again has left nothing behind that may run."""
+        self.run(self.check_attempts())
+
+    async def check_attempts(self) -> None:
+        patience = timedelta(seconds=LEASE_AND_MARGIN)
+        async with self.database.read() as connection:
+            found = await connection.execute(
+                select(
+                    SessionRow.id,
+                    SessionRow.type,
+                    SessionRow.requeues,
+                    SessionRow.max_attempts,
+                    SessionRow.status,
+                    ContainerRow.id,
+                    ContainerRow.former,
+                    ContainerRow.gone_at,
+                    AgentRow.last_seen_at,
+                )
+                .join(ContainerRow, ContainerRow.session_id == SessionRow.id)
+                .join(AgentRow, AgentRow.id == ContainerRow.agent_id)
+            )
+        current: dict[str, int] = {}
+        for row in found.all():
+            session, kind, requeues, most, status, container, former, gone, seen_at = (
+                row
+            )
+            assert requeues < most, f"V30 {session}: attempt {requeues + 1} of {most}"
+            assert kind == "batch" or not former
+            if not former:
+                current[session] = current.get(session, 0) + 1
+                assert status != SessionStatus.PENDING, f"V31 {session} waits and runs"
+            elif gone is None and container not in self.left_behind:
+                silent = self.clock.now - seen_at
+                assert silent >= patience, f"V31 {session}: {container} may still run"
+            if former:
+                self.left_behind.add(container)
+        assert all(count == 1 for count in current.values()), "V31 two at once"
+
+    @invariant()
+    def nobody_starts_before_what_they_wait_for(self) -> None:
+        """V33: whatever has been placed has only waited for what has succeeded."""
+
+        async def check() -> list[Any]:
+            first = aliased(SessionRow)
+            async with self.database.read() as connection:
+                found = await connection.execute(
+                    select(SessionRow.id, first.status, first.result)
+                    .join(DependencyRow, DependencyRow.session_id == SessionRow.id)
+                    .join(first, first.id == DependencyRow.depends_on)
+                    .where(
+                        SessionRow.status.in_([str(s) for s in OCCUPYING]),
+                        first.result != "success",
+                    )
+                )
+                return list(found)
+
+        assert self.run(check()) == [], "V33"
 
     @invariant()
     def every_promise_is_kept(self) -> None:
@@ -543,7 +676,47 @@ def end_after_a_move(machine: LedgerMachine) -> None:
     machine.terminate(session, force=True)
 
 
+def plant_no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt counts as stopped as soon as it is given up."""
+    original = batch_operations.give_up
+
+    async def give_up(tx: Any, record: Any, reason: str, **more: Any) -> Any:
+        return await original(tx, record, reason, **{**more, "has_stopped": True})
+
+    monkeypatch.setattr(batch_operations, "give_up", give_up)
+
+
+def plant_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for anybody."""
+
+    async def load_waits(*_: Any) -> dict[str, str]:
+        return {}
+
+    monkeypatch.setattr(queue_view, "load_waits", load_waits)
+
+
+def lose_an_attempt(machine: LedgerMachine) -> None:
+    machine.enqueue_job(
+        "alice", cpu=1, attempts=2, timeout=None, first=-1, at_once=True
+    )
+    (container,) = machine.run(machine.live_containers())
+    machine.report(container, ContainerState.EXITED, None, 1)
+    machine.attempts_never_overlap()
+    machine.report(container, ContainerState.GONE, None, 1)
+    machine.attempts_never_overlap()
+
+
+def wait_for_another(machine: LedgerMachine) -> None:
+    for first in (-1, 0):
+        machine.enqueue_job(
+            "alice", cpu=1, attempts=1, timeout=None, first=first, at_once=True
+        )
+    machine.nobody_starts_before_what_they_wait_for()
+
+
 RARE = {
+    "attempts that overlap": (plant_no_fence, lose_an_attempt),
+    "dependencies nobody heeds": (plant_no_waiting, wait_for_another),
     "use of purged keys": (plant_sessions_of_purged_keys, purge_a_used_key),
     "freed where the owner is now": (plant_use_of_where_they_are_now, end_after_a_move),
 }
@@ -566,7 +739,7 @@ def test_a_short_story_finds_a_rare_bug(
     try:
         if planted:
             with pytest.raises(
-                (AssertionError, IntegrityError), match=r"(?i)V0\d|check"
+                (AssertionError, IntegrityError), match=r"(?i)V\d\d|check"
             ):
                 tell()
         else:
