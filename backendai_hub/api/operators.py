@@ -44,6 +44,14 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
     results: list[SessionResult]
 
 
+class GroupState(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a resource group is frozen."""
+
+    id: str
+    name: str
+    freeze: Freeze | None = None
+
+
 class QueueEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One session that waits. ``position`` is 1 for who is tried first."""
 

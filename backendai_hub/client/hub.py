@@ -19,6 +19,7 @@ from backendai_hub.client.credentials import Credential, KeypairLogin, Token
 from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.logins import Logins
 from backendai_hub.client.nodes import Nodes
+from backendai_hub.client.schedule import Schedule
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.shares import Shares
 from backendai_hub.client.tenancy import (
@@ -32,6 +33,7 @@ from backendai_hub.client.transport import Transport
 from backendai_hub.core.groups import ResourceGroup, ResourcePreset, ResourceSlotType
 from backendai_hub.core.images import ImageRecord, Registry
 from backendai_hub.core.nouns import noun_of
+from backendai_hub.core.operators import Reservation
 from backendai_hub.core.policies import KeypairPolicy, ProjectPolicy, UserPolicy
 from backendai_hub.core.tenancy import Domain, Keypair, Project, User
 
@@ -118,6 +120,7 @@ class HubClient:
         self.logins = Logins(transport)
         self.image_verbs = ImageVerbs(transport, act_for)
         self.nodes = Nodes(transport, act_for)
+        self.schedule = Schedule(transport, act_for)
         self.audit = Audit(transport, act_for)
         self.members = Members(transport, act_for)
         self.dotfiles = DotfileStore(transport, act_for)
@@ -140,6 +143,7 @@ class HubClient:
         self.project_policies: Collection[ProjectPolicy] = of("project-policy")
         self.resource_groups: Collection[ResourceGroup] = of("resource-group")
         self.presets: Collection[ResourcePreset] = of("preset")
+        self.reservations: Collection[Reservation] = of("reservation")
         self.slot_types: Collection[ResourceSlotType] = of("slot-type")
         self.registries: Collection[Registry] = of("registry")
         self.images: Collection[ImageRecord] = of("image")

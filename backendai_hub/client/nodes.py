@@ -36,3 +36,18 @@ class Nodes(Part):
         return await self._transport.patch(
             f"agents/{segment(node)}", body, Agent, act_for=self._act_for
         )
+
+    async def drain(self, node: str, *, reason: str, by: str | None = None) -> Agent:
+        """Let nothing new start on a node; *by* is when it ought to be empty."""
+        return await self._transport.post(
+            f"agents/{segment(node)}/drain",
+            {"reason": reason, "by": by},
+            Agent,
+            act_for=self._act_for,
+        )
+
+    async def undrain(self, node: str) -> Agent:
+        """Let sessions start on a node again."""
+        return await self._transport.post(
+            f"agents/{segment(node)}/undrain", {}, Agent, act_for=self._act_for
+        )

@@ -24,6 +24,7 @@ from backendai_hub.client.collection import Collection
 from backendai_hub.client.hub import Caller, HubClient
 from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.nodes import Nodes
+from backendai_hub.client.schedule import Schedule
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.shares import Shares
 from backendai_hub.client.tenancy import (
@@ -177,6 +178,21 @@ class SyncNodes(Twin[Nodes]):
 
     list = blocking(Nodes.list)
     update = blocking(Nodes.update)
+    drain = blocking(Nodes.drain)
+    undrain = blocking(Nodes.undrain)
+
+
+class SyncSchedule(Twin[Schedule]):
+    """Say what may start, and in which order."""
+
+    set_priority = blocking(Schedule.set_priority)
+    terminate = blocking(Schedule.terminate)
+    hold = blocking(Schedule.hold)
+    release = blocking(Schedule.release)
+    freeze = blocking(Schedule.freeze)
+    unfreeze = blocking(Schedule.unfreeze)
+    read_queue = blocking(Schedule.read_queue)
+    queue = gathering(Schedule.queue)
 
 
 class SyncAudit(Twin[Audit]):
@@ -255,6 +271,7 @@ class Client:
         self.sessions = SyncSessions(client.sessions, thread)
         self.image_verbs = SyncImageVerbs(client.image_verbs, thread)
         self.nodes = SyncNodes(client.nodes, thread)
+        self.schedule = SyncSchedule(client.schedule, thread)
         self.audit = SyncAudit(client.audit, thread)
         self.accounts = SyncAccounts(client.accounts, thread)
         self.members = SyncMembers(client.members, thread)
@@ -272,6 +289,7 @@ class Client:
         self.project_policies = SyncCollection(client.project_policies, thread)
         self.resource_groups = SyncCollection(client.resource_groups, thread)
         self.presets = SyncCollection(client.presets, thread)
+        self.reservations = SyncCollection(client.reservations, thread)
         self.slot_types = SyncCollection(client.slot_types, thread)
         self.registries = SyncCollection(client.registries, thread)
         self.images = SyncCollection(client.images, thread)

@@ -46,6 +46,7 @@ _ADMIN: Final = (
     "keypair",
     "resource-group",
     "preset",
+    "reservation",
     "slot-type",
     "registry",
     "image",
@@ -92,6 +93,18 @@ def _make_nodes() -> click.Group:
     return node
 
 
+def _make_schedule() -> click.Group:
+    from backendai_hub.commandline.schedule import schedule  # noqa: PLC0415 - later
+
+    return schedule
+
+
+def _make_queue() -> click.Command:
+    from backendai_hub.commandline.schedule import make_queue  # noqa: PLC0415 - later
+
+    return make_queue()
+
+
 def _later(name: str) -> Callable[[], click.Command]:
     return lambda: make_noun_group(name)
 
@@ -105,6 +118,7 @@ admin = LazyGroup(
         "usage": _make_usage,
         "account": _make_accounts,
         "node": _make_nodes,
+        "schedule": _make_schedule,
         "fair-share": _make_fair_share,
     },
 )
@@ -115,3 +129,4 @@ preset = group_of("preset", only=READING)
 preset.add_made({"check": tenancy.make_check_presets})
 image = group_of("image", only=READING)
 resource_group = group_of("resource-group", only=READING)
+resource_group.add_made({"queue": _make_queue})

@@ -50,12 +50,39 @@ async def _update(
     asking.output.show_one(changed)
 
 
+async def _drain(asking: Asking, *, node: str, reason: str, by: str | None) -> None:
+    asking.output.show_one(await asking.client.nodes.drain(node, reason=reason, by=by))
+
+
+async def _undrain(asking: Asking, *, node: str) -> None:
+    asking.output.show_one(await asking.client.nodes.undrain(node))
+
+
 node = LazyGroup(
     "node",
     help="The nodes on which sessions run.",
     made={
         "list": lambda: make_command("list", _list, [], help="List nodes."),
         "info": lambda: make_command("info", _info, [_NODE], help="Show one node."),
+        "drain": lambda: make_command(
+            "drain",
+            _drain,
+            [
+                _NODE,
+                click.Option(
+                    ["--reason"], required=True, help="Why; those who wait are told."
+                ),
+                click.Option(
+                    ["--by"],
+                    metavar="TIME",
+                    help="When it ought to be empty, such as 2026-03-02T08:00:00Z.",
+                ),
+            ],
+            help="Let nothing new start on a node; what runs goes on.",
+        ),
+        "undrain": lambda: make_command(
+            "undrain", _undrain, [_NODE], help="Let sessions start on a node again."
+        ),
         "update": lambda: make_command(
             "update",
             _update,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -267,6 +268,19 @@ _START_OPTIONS: Final = (
     ),
 )
 
+
+def _verb(name: str) -> Callable[[], click.Command]:
+    """Return what makes a command about what waits, when it is needed."""
+
+    def make() -> click.Command:
+        from backendai_hub.commandline import schedule  # noqa: PLC0415 - needs this
+
+        made: click.Command = getattr(schedule, f"make_{name}")()
+        return made
+
+    return make
+
+
 session = LazyGroup(
     "session",
     help="Sessions.",
@@ -315,6 +329,9 @@ session = LazyGroup(
             [_REFERENCE],
             help="Wait until a session runs; exit code 1 if it ends before.",
         ),
+        "priority": _verb("priority"),
+        "hold": _verb("hold"),
+        "release": _verb("release"),
         "terminate": lambda: make_command(
             "terminate",
             _terminate,

@@ -8,6 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from backendai_hub.api.operators import (
     EndRequest,
+    GroupState,
     PriorityRequest,
     QueuePage,
     SessionResult,
@@ -151,7 +152,7 @@ class FreezeHandler(APIHandler):
     path = "api/resource-groups/{reference}/freeze"
 
     @operation(Action.FREEZE_GROUP)
-    async def post(self, reference: str, body: stops.FreezeRequest) -> stops.GroupState:
+    async def post(self, reference: str, body: stops.FreezeRequest) -> GroupState:
         """Let nothing start in a resource group; what runs goes on."""
         return await stops.freeze_group(self.platform, self.principal, reference, body)
 
@@ -162,7 +163,7 @@ class UnfreezeHandler(APIHandler):
     path = "api/resource-groups/{reference}/unfreeze"
 
     @operation(Action.UNFREEZE_GROUP)
-    async def post(self, reference: str) -> stops.GroupState:
+    async def post(self, reference: str) -> GroupState:
         """Let sessions start in a resource group again."""
         return await stops.unfreeze_group(self.platform, self.principal, reference)
 

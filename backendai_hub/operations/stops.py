@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from backendai_hub.api.operators import GroupState
 from backendai_hub.core.access import Action, Principal
 from backendai_hub.core.agents import Agent
 from backendai_hub.core.audit import Act
@@ -52,14 +53,6 @@ class FreezeRequest(
     """Why nothing starts in a resource group."""
 
     reason: str
-
-
-class GroupState(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a resource group is frozen."""
-
-    id: str
-    name: str
-    freeze: Freeze | None = None
 
 
 async def drain_agent(

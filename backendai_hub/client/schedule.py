@@ -1,0 +1,101 @@
+"""The client's part about what waits: priorities, holds, freezes, queues."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from backendai_hub.api.operators import (
+    GroupState,
+    QueueEntry,
+    QueuePage,
+    SessionResults,
+)
+from backendai_hub.client.tenancy import Part
+from backendai_hub.client.transport import segment
+from backendai_hub.core.sessions import Session
+
+
+class Schedule(Part):
+    """Say what may start, and in which order."""
+
+    async def set_priority(
+        self, sessions: Sequence[str], priority: int
+    ) -> SessionResults:
+        """Give sessions that wait another priority; each ends for itself."""
+        return await self._transport.post(
+            "sessions/priority",
+            {"sessions": list(sessions), "priority": priority},
+            SessionResults,
+            act_for=self._act_for,
+        )
+
+    async def terminate(
+        self, sessions: Sequence[str], *, force: bool = False
+    ) -> SessionResults:
+        """End many sessions; *force* does not wait for their nodes."""
+        return await self._transport.post(
+            "sessions/terminate",
+            {"sessions": list(sessions), "force": force},
+            SessionResults,
+            act_for=self._act_for,
+        )
+
+    async def hold(self, session_id: str, *, reason: str) -> Session:
+        """Keep a session that waits from starting; it keeps its place."""
+        return await self._transport.post(
+            f"sessions/{segment(session_id)}/hold",
+            {"reason": reason},
+            Session,
+            act_for=self._act_for,
+        )
+
+    async def release(self, session_id: str) -> Session:
+        """Let a held session start."""
+        return await self._transport.post(
+            f"sessions/{segment(session_id)}/release",
+            {},
+            Session,
+            act_for=self._act_for,
+        )
+
+    async def freeze(self, group: str, *, reason: str) -> GroupState:
+        """Let nothing start in a resource group; what runs goes on."""
+        return await self._transport.post(
+            f"resource-groups/{segment(group)}/freeze",
+            {"reason": reason},
+            GroupState,
+            act_for=self._act_for,
+        )
+
+    async def unfreeze(self, group: str) -> GroupState:
+        """Let sessions start in a resource group again."""
+        return await self._transport.post(
+            f"resource-groups/{segment(group)}/unfreeze",
+            {},
+            GroupState,
+            act_for=self._act_for,
+        )
+
+    async def read_queue(
+        self, group: str, *, limit: int = 50, after: int = 0
+    ) -> QueuePage:
+        """Return one page of a group's queue, in the order of the scheduler."""
+        return await self._transport.get(
+            f"resource-groups/{segment(group)}/queue",
+            QueuePage,
+            params={"limit": limit, "after": after},
+            act_for=self._act_for,
+        )
+
+    async def queue(
+        self, group: str, *, page_size: int = 50
+    ) -> AsyncIterator[QueueEntry]:
+        """Yield who waits in a group, as far as the caller may see them."""
+        after = 0
+        while True:
+            page = await self.read_queue(group, limit=page_size, after=after)
+            for entry in page.items:
+                yield entry
+            if page.next is None:
+                return
+            after = page.next
