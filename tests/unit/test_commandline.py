@@ -385,7 +385,7 @@ def complete(*words):
 
 def test_commands_choices_and_fields_are_completed(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert complete("admin", "re") == ["registry", "resource-group"]
+    assert complete("admin", "re") == ["registry", "reservation", "resource-group"]
     assert complete("admin", "user", "add", "--role", "su") == ["superadmin"]
     assert "domain=" in complete("admin", "project", "list", "--filter", "do")
     assert complete("admin", "project", "add", "x", "--domain", "") == [], "not known"

@@ -48,7 +48,7 @@ OWN_SESSIONS = words(
     "self:read resources:read session:create,read,terminate events:read"
     " log:read preset:check"
 )
-ACCOUNT = words("account:change login:confirm")
+ACCOUNT = words("account:change login:confirm,end")
 SEEN = words(
     """
     domain:read project:read user:read keypair:read members:read dotfiles:read
@@ -64,7 +64,7 @@ PERSON = (
     | words(
         """
         console:open user:update keypair:create,update,purge,issue dotfiles:update
-        image:forget
+        image:forget session:prioritize,hold,release queue:read
         """
     )
 )
@@ -72,13 +72,13 @@ TENANTS = words(
     """
     domain:update project:create,update,purge user:create members:update
     tenant-dotfiles:update
-    account:create,reset
+    account:create,reset shares:read,update
     """
 )
 SITE_SEEN = words(
     """
     agents:read registry:read resource-group-access:read image:installs usage:verify
-    audit:verify
+    audit:verify reservation:read
     """
 )
 SITE = words(
@@ -88,6 +88,8 @@ SITE = words(
     project-policy:create,update,purge resource-group:create,update,purge
     preset:create,update,purge slot-type:create,update,purge
     registry:create,update,purge image:update,rescan,alias,untag,install
+    agent:drain,undrain resource-group:freeze,unfreeze
+    reservation:create,update,purge
     """
 )
 ALWAYS_OWN = words("session:create") | ACCOUNT
@@ -117,7 +119,7 @@ MAY: dict[str, dict[Reach, set[str]]] = {
         | words(
             """
             slot-type:read console:open self:read resources:read session:read
-            events:read preset:check
+            events:read preset:check queue:read shares:read
             """
         ),
         Reach.OWN: ACCOUNT,
