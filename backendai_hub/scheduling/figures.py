@@ -1,0 +1,127 @@
+"""What an outcome comes to: waits, use and fairness, as numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from backendai_hub.scheduling.simulate import Moment, Outcome, Wait
+
+_MOST_POINTS = 200
+
+
+class WaitFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """How long those waited who started, in seconds; None where nobody did."""
+
+    sessions: int
+    started: int
+    mean: float | None
+    p95: int | None
+    longest: int | None
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One point of a plot: seconds since the beginning, who waits, and use."""
+
+    at: int
+    waiting: int
+    used: float
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome in numbers.
+
+    ``use`` is the part of each slot that was in use on average. ``fairness`` is Jain's
+    index over what projects have had for their weights: 1 is all the same, and one
+    over their number is one of them everything.
+    """
+
+    seconds: int
+    waits: WaitFigures
+    wide: WaitFigures
+    """Of those who asked for at least four accelerators."""
+    use: dict[str, float]
+    fairness: float | None
+    passes: int
+    points: list[Point]
+
+
+def find_figures(outcome: Outcome) -> Figures:
+    """Reckon the figures of an outcome. What a question adds is not counted."""
+    waits = [wait for wait in outcome.waits if not wait.added]
+    return Figures(
+        seconds=outcome.ends - outcome.begins,
+        waits=count_waits(waits),
+        wide=count_waits(wait for wait in waits if wait.wide),
+        use=_use(outcome),
+        fairness=jain(outcome.shares.values()),
+        passes=outcome.passes,
+        points=_points(outcome),
+    )
+
+
+def count_waits(waits: Iterable[Wait]) -> WaitFigures:
+    """Reckon mean, 95th percentile and longest."""
+    known = list(waits)
+    seconds = sorted(w.seconds for w in known if w.seconds is not None)
+    if not seconds:
+        return WaitFigures(
+            sessions=len(known), started=0, mean=None, p95=None, longest=None
+        )
+    return WaitFigures(
+        sessions=len(known),
+        started=len(seconds),
+        mean=sum(seconds) / len(seconds),
+        p95=seconds[math.ceil(0.95 * len(seconds)) - 1],
+        longest=seconds[-1],
+    )
+
+
+def jain(shares: Iterable[float]) -> float | None:
+    """Return Jain's index; None if nobody has had anything."""
+    known = list(shares)
+    squares = sum(share * share for share in known)
+    if not squares:
+        return None
+    return sum(known) ** 2 / (len(known) * squares)
+
+
+def _use(outcome: Outcome) -> dict[str, float]:
+    lasted = outcome.ends - outcome.begins
+    if lasted <= 0:
+        return {}
+    sums: dict[str, float] = {}
+    for moment, seconds in _spans(outcome):
+        for slot, amount in moment.used.items():
+            sums[slot] = sums.get(slot, 0.0) + amount * seconds
+    return {
+        slot: sums.get(slot, 0.0) / (capacity * lasted)
+        for slot, capacity in sorted(outcome.capacity.items())
+        if capacity
+    }
+
+
+def _spans(outcome: Outcome) -> list[tuple[Moment, int]]:
+    moments = outcome.moments
+    ends = [*(m.at for m in moments[1:]), outcome.ends]
+    return [(m, end - m.at) for m, end in zip(moments, ends, strict=True)]
+
+
+def _points(outcome: Outcome) -> list[Point]:
+    """Return a course of few enough points to draw, the last of each span."""
+    moments: Sequence[Moment] = outcome.moments
+    lasted = max(1, outcome.ends - outcome.begins)
+    found: dict[int, Point] = {}
+    for moment in moments:
+        at = moment.at - outcome.begins
+        most = _most_used(moment.used, outcome.capacity)
+        found[at * _MOST_POINTS // lasted] = Point(at, moment.waiting, most)
+    return list(found.values())
+
+
+def _most_used(used: Mapping[str, int], capacity: Mapping[str, int]) -> float:
+    """Return the part in use of the scarcest slot."""
+    parts = [n / capacity[slot] for slot, n in used.items() if capacity.get(slot)]
+    return round(max(parts, default=0.0), 4)

@@ -1,0 +1,275 @@
+"""What would happen, told in small worlds whose course can be reckoned by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backendai_hub.core.errors import InvalidRequestError, TooLargeError
+from backendai_hub.core.slots import ResourceSlots
+from backendai_hub.scheduling.figures import find_figures, jain
+from backendai_hub.scheduling.scenario import (
+    Arrival,
+    Scenario,
+    from_snapshot,
+    from_trace,
+    is_wide,
+    to_records,
+)
+from backendai_hub.scheduling.simulate import Change, Outcome, check_bounds, simulate
+from backendai_hub.scheduling.snapshot import Share
+from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
+from tests.unit.scheduling_snapshots import host, node, pending, running, snapshot
+
+NODE = '{"kind":"node","name":"a","slots":{"cpu":"4","mem":"8g"}}'
+
+
+def ask(name: str, submit: int, cpu: float, run_time: int, **more: Any) -> str:
+    record = {
+        "kind": "request",
+        "id": name,
+        "owner": "alice",
+        "submit": submit,
+        "slots": {"cpu": cpu},
+        "run_time": run_time,
+        **more,
+    }
+    return msgspec.json.encode(record).decode()
+
+
+def world(*lines: str) -> Scenario:
+    return from_trace(read_trace("\n".join((NODE, *lines))))
+
+
+def waits(outcome: Outcome) -> dict[str, int | None]:
+    return {wait.session: wait.seconds for wait in outcome.waits}
+
+
+def test_who_finds_no_room_starts_when_somebody_has_ended():
+    happened = simulate(
+        world(ask("a", 0, 4, 100), ask("b", 10, 2, 50), ask("c", 20, 2, 50))
+    )
+    assert waits(happened) == {"a": 0, "b": 90, "c": 80}
+    assert (happened.ends, happened.passes) == (150, 4)
+
+
+def test_waits_use_and_fairness_are_what_they_are_by_hand():
+    told = find_figures(
+        simulate(
+            world(
+                ask("a", 0, 4, 100, project="x"),
+                ask("b", 0, 4, 100, project="y"),
+            )
+        )
+    )
+    assert (told.waits.mean, told.waits.p95, told.waits.longest) == (50, 100, 100)
+    assert told.use["cpu"] == 1.0
+    assert told.fairness == 1.0
+    assert (told.wide.sessions, told.wide.mean) == (0, None)
+
+
+def test_what_nobody_ever_can_start_waits_to_the_end_with_its_reason():
+    happened = simulate(world(ask("a", 0, 5, 10)))
+    [wait] = happened.waits
+    assert wait.seconds is None
+    assert "cpu" in wait.reason
+
+
+def test_those_who_run_at_the_beginning_end_and_give_their_room_back():
+    line = (
+        '{"kind":"running","id":"r","owner":"bob","node":"a",'
+        '"held":{"host":{"cpu":"3"}},"remaining":60}'
+    )
+    assert waits(simulate(world(line, ask("a", 0, 2, 10)))) == {"a": 60}
+
+
+def test_a_limit_counts_in_a_simulation_too():
+    line = '{"kind":"limit","scope":"user","name":"alice","slots":{"cpu":"2"}}'
+    happened = simulate(world(line, ask("a", 0, 2, 30), ask("b", 0, 2, 30)))
+    assert waits(happened) == {"a": 0, "b": 30}
+
+
+def test_a_drained_node_takes_nothing_new():
+    other = NODE.replace('"a"', '"b"')
+    there = world(other, ask("a", 0, 4, 30), ask("b", 0, 4, 30))
+    assert waits(simulate(there)) == {"a": 0, "b": 0}
+    drained = Change(drain=("b",)).apply(there)
+    assert waits(simulate(drained)) == {"a": 0, "b": 30}
+    with pytest.raises(InvalidRequestError, match="no node 'c'"):
+        Change(drain=("c",)).apply(there)
+
+
+def test_another_order_lets_others_go_first():
+    there = world(ask("a", 0, 4, 30), ask("b", 1, 4, 30), ask("c", 2, 4, 30))
+    assert waits(simulate(there)) == {"a": 0, "b": 29, "c": 58}
+    last_first = Change(sequencer="lifo").apply(there)
+    assert waits(simulate(last_first)) == {"a": 0, "c": 28, "b": 59}
+
+
+def test_a_project_of_more_weight_gets_its_turn_before():
+    asked = [
+        ask(f"{p}{i}", 0, 1, 10, project=p, owner=p) for p in "xy" for i in range(4)
+    ]
+    there = Change(sequencer="fair-share").apply(world(*asked))
+
+    def mean(scenario: Scenario, project: str) -> float:
+        found = [
+            w.seconds or 0 for w in simulate(scenario).waits if w.owner[1] == project
+        ]
+        return sum(found) / len(found)
+
+    heavy = Change(weights={"y": 100}).apply(there)
+    assert mean(heavy, "y") < mean(there, "y")
+    with pytest.raises(InvalidRequestError, match="nobody of 'z'"):
+        Change(weights={"z": 2}).apply(there)
+
+
+def test_what_a_question_adds_is_told_and_not_counted():
+    there = world(ask("a", 0, 4, 30))
+    session = pending("mine", cpu=2, references={"trace": ""})
+    added = Arrival(at=0, session=session, run_time=5, added=True)
+    happened = simulate(Change(add=(added,)).apply(there))
+    assert waits(happened)["mine"] == 30
+    assert find_figures(happened).waits.sessions == 1
+
+
+def test_how_things_are_can_be_simulated_and_written_as_a_trace():
+    place = node("a", host(4, used=3))
+    held = running("r", place, Share("a/host", "cpu", 3000), ends=160)
+    live = snapshot(
+        [place], [pending("s", cpu=2, lifetime=40)], running=(held,), now=100
+    )
+    scenario = from_snapshot(live, usual_run_time=3600)
+    assert waits(simulate(scenario)) == {"s": 60}
+    text = write_trace(list(to_records(scenario)))
+    again = from_trace(read_trace(text))
+    assert waits(simulate(again)) == {"s": 60}
+
+
+def test_csv_tells_the_same_as_json_lines():
+    table = (
+        "kind,name,id,owner,submit,run_time,slots,devices\n"
+        "node,a,,,,,cpu=4 mem=8g,2*gpu:cuda.shares=1\n"
+        "request,,s,alice,5,60,cpu=1 cuda.shares=0.5,\n"
+    )
+    lines = "\n".join(
+        (
+            '{"kind":"node","name":"a","slots":{"cpu":"4","mem":"8g"},'
+            '"devices":[{"name":"gpu","count":2,"slots":{"cuda.shares":"1"}}]}',
+            ask("s", 5, 1, 60).replace('"cpu":1', '"cpu":1,"cuda.shares":0.5'),
+        )
+    )
+    assert from_trace(read_trace(table)) == from_trace(read_trace(lines))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2: this is no JSON"),
+        ("[]", "line 2: the record: expected"),
+        ('{"kind":"nod"}', "line 2: kind: invalid value 'nod'"),
+        (ask("s", -1, 1, 1), "line 2: submit: expected `int` >= 0"),
+        (ask("s", 0, 1, -1), "line 2: run_time: expected `int` >= 0"),
+        (ask("s", 0, -1, 1), "line 2: slots: cpu: '-1'"),
+        (ask("s", 0, 1, 1).replace('"cpu":1', '"cpu":NaN'), "line 2: this is no JSON"),
+        (ask("s", 0, 1, 1).replace('"cpu":1', '"cpu":"nan"'), "line 2: slots: cpu"),
+        (ask("s", 0, 1, 1).replace('"cpu"', '"tpu"'), "line 2: slots: no node has"),
+        (ask("s", 0, 0, 1), "line 2: slots: it asks for nothing"),
+        (ask("s", 0, 1, 1, nodes=["x"]), "line 2: nodes: there is no node 'x'"),
+        (ask("s", 0, 1, 1, colour=1), "line 2: the record: object contains unknown"),
+        (NODE, "line 2: name: the node a is in line 1 already"),
+        (
+            '{"kind":"weight","scope":"user","name":"a","weight":0}',
+            "line 2: weight: expected `float` > 0",
+        ),
+        (
+            '{"kind":"running","id":"r","owner":"b","node":"a",'
+            '"held":{"host":{"cpu":"5"}}}',
+            "line 2: held: a has not as much cpu",
+        ),
+        (
+            '{"kind":"running","id":"r","owner":"b","node":"a","held":{"x":{}}}',
+            "line 2: held: a has no 'x'",
+        ),
+    ],
+)
+def test_a_line_that_cannot_be_is_refused_with_its_number_and_field(
+    line: str, said: str
+):
+    with pytest.raises(TraceError) as refused:
+        world(line)
+    assert said in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the trace is empty"),
+        (ask("s", 0, 1, 1), "the trace has no node"),
+        ("kind,colour\n", "line 1: there is no column 'colour'"),
+        ("name\n", "line 1: kind: the head has to have this column"),
+        ("kind,submit\nrequest,soon\n", "line 2: submit: 'soon' cannot be read"),
+        ("kind,submit\nrequest,nan\n", "line 2: submit: 'nan' cannot be read"),
+        ("kind,weight\nweight,inf\n", "line 2: weight: 'inf' cannot be read"),
+        ("kind,slots\nnode,cpu\n", "line 2: slots: 'cpu' cannot be read"),
+        ("kind\nnode,1\n", "line 2: more cells than the head has columns"),
+        ('{"kind":"node","name":"a","slots":{}}', "have nothing to give"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused_in_words(text: str, said: str):
+    with pytest.raises(TraceError) as refused:
+        read_trace(text)
+    assert said in refused.value.message
+
+
+def test_too_much_is_refused_before_it_begins_and_stopped_when_asked():
+    small = world(ask("a", 0, 1, 1))
+    many = msgspec.structs.replace(small, arrivals=small.arrivals * 10_001)
+    with pytest.raises(TooLargeError, match="20002 events are too many"):
+        check_bounds(many)
+    with pytest.raises(TooLargeError, match="takes too long"):
+        simulate(small, stop=lambda: True)
+
+
+requests = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 5), st.integers(0, 5)), max_size=8
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(requests, st.sampled_from(["fifo", "lifo", "drf", "fair-share"]))
+def test_nothing_is_used_twice_and_nobody_is_lost(
+    asked: list[tuple[int, int, int]], sequencer: str
+):
+    lines = [
+        ask(f"s{i}", submit, cpu, run, owner=f"u{i % 2}")
+        for i, (submit, cpu, run) in enumerate(asked)
+    ]
+    scenario = Change(sequencer=sequencer).apply(world(*lines))
+    happened = simulate(scenario)
+    assert simulate(scenario) == happened, "the same scenario happens the same way"
+    assert set(waits(happened)) == {f"s{i}" for i in range(len(asked))}
+    assert all(m.used.get("cpu", 0) <= 4000 for m in happened.moments)
+    # What fits at all starts some day, since everybody ends.
+    for i, (_, cpu, _) in enumerate(asked):
+        assert (waits(happened)[f"s{i}"] is None) == (cpu > 4)
+    if happened.moments:
+        assert happened.moments[-1].running == 0
+
+
+def test_jains_index_is_one_for_all_the_same_and_less_for_one_with_all():
+    assert jain([2, 2, 2]) == 1
+    assert jain([3, 0, 0]) == pytest.approx(1 / 3)
+    assert jain([]) is jain([0, 0]) is None
+
+
+def test_wide_requests_are_those_for_four_accelerators_or_more():
+    assert is_wide(ResourceSlots({"cuda.device": 4000}))
+    assert not is_wide(
+        ResourceSlots({"cuda.device": 3000, "cpu": 64_000, "mem": 1 << 40})
+    )
+    assert not is_wide(ResourceSlots({"cuda.mem": 1 << 40}))
