@@ -12,8 +12,11 @@ from backendai_hub.scheduling.cluster import ANYBODY, Cluster, Mask
 from backendai_hub.scheduling.scoring import FloatVector, IntVector, Scorer
 from backendai_hub.scheduling.shapes import Shape
 from backendai_hub.scheduling.snapshot import Share
+from backendai_hub.scheduling.strategies import RankedScorer
 
 _HUGE = 1e300
+_MOST_SHAPES = 256
+"""So many shapes keep a row of scores; the others are scored anew each time."""
 _FEW_NODES = 2048
 """Up to so many nodes, scoring all of them costs less than picking out some."""
 
@@ -44,6 +47,10 @@ class Placer:
         self._pick: Callable[[FloatVector], int] | None = getattr(scorer, "pick", None)
         count = len(cluster.nodes)
         self._all: IntVector = np.arange(count)
+        self._rows = 0
+        self._shared: FloatVector = np.empty(count)
+        self._shared_by: Shape | None = None
+        self._plain: Scorer | None = None
         self._bad: Mask = np.empty(count, bool)
         self._more: Mask = np.empty(count, bool)
 
@@ -91,17 +98,32 @@ class Placer:
         shape.scores[row] = np.inf
 
     def _renew(self, shape: Shape) -> FloatVector:
+        if len(shape.scores) != len(self._all):
+            self._lend_row(shape)
+        if shape.scores is self._shared and self._shared_by is not shape:
+            self._shared_by, shape.seen = shape, -1
         log = self.cluster.log
         seen, now = shape.seen, len(log)
         if seen == now:
             return shape.scores
         shape.seen = now
         changed = now - seen
-        if seen < 0 or changed * 2 > len(self._all) or (self._cheap and changed > 1):
+        if (
+            seen < 0
+            or changed * 2 > len(self._all)
+            or (self._cheap and changed > 1)
+            or shape.scores is self._shared
+        ):
             self._score_all(shape)
         else:
             self._score_some(shape, log[seen:])
         return shape.scores
+
+    def _lend_row(self, shape: Shape) -> None:
+        """Give a shape a row for its scores, of its own while there are few."""
+        self._rows += 1
+        own = self._rows <= _MOST_SHAPES
+        shape.scores = np.empty(len(self._all)) if own else self._shared
 
     def _score_all(self, shape: Shape) -> None:
         bad, more = self._bad, self._more
@@ -116,8 +138,13 @@ class Placer:
             np.less(one, least, out=more)
             more &= several < least
             np.logical_or(bad, more, out=bad)
-        if self._anywhere:
-            scores = self._scorer.score(shape.demand, self._all)
+        scorer = self._scorer
+        if shape.scores is self._shared and not self._anywhere:
+            # Too many shapes to score them by anything that takes long.
+            self._plain = self._plain or RankedScorer(self.cluster, sign=1)
+            scorer = self._plain
+        if self._anywhere or scorer is self._plain:
+            scores = scorer.score(shape.demand, self._all)
             np.copyto(shape.scores, scores)
             np.putmask(shape.scores, bad, np.inf)
         else:

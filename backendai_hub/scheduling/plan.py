@@ -22,6 +22,9 @@ from backendai_hub.scheduling.snapshot import (
 Limit = int | Callable[[int], bool] | None
 """How far to go: so many sessions, or until it says stop to the number decided."""
 
+_MOST_KNOWN = 4096
+"""Of so many requests it is kept what they count; a long queue may share none."""
+
 
 def plan(snapshot: Snapshot, limit: Limit = None) -> Plan:
     """Decide one pass. Deterministic; the snapshot is not changed."""
@@ -103,5 +106,7 @@ class Pass:
         # The snapshot keeps these objects, so their identities stay their own.
         charge = self._charges.get(id(amounts))
         if charge is None:
+            if len(self._charges) > _MOST_KNOWN:
+                self._charges.clear()
             charge = self._charges[id(amounts)] = tuple(amounts.items())
         return charge

@@ -12,6 +12,10 @@ from backendai_hub.scheduling.layouts import HOST_SLOTS
 from backendai_hub.scheduling.scoring import Demand, FloatVector
 from backendai_hub.scheduling.snapshot import PendingSession
 
+_NOT_YET: FloatVector = np.empty(0)
+_MOST_KNOWN = 4096
+"""So many sessions' requests are known by identity; a long queue may share none."""
+
 Test = tuple[Vector, Vector]
 """A column and the least it must be, which makes an array of no dimensions."""
 
@@ -19,7 +23,8 @@ Test = tuple[Vector, Vector]
 class Shape:
     """What is asked of a node, and each node's score for it, as far as known.
 
-    ``seen`` is the length of the cluster's log when the scores were made; -1 is never.
+    The scores are kept for it by who places it. ``seen`` is the length of the
+    cluster's log when they were made; -1 is never.
     """
 
     __slots__ = (
@@ -72,7 +77,7 @@ class Shape:
             self.tests.append((cluster.spare, np.array(1)))
         self.barred = cluster.barred(session)
         self.later = _postpone(cluster, session)
-        self.scores: FloatVector = np.empty(len(cluster.nodes))
+        self.scores: FloatVector = _NOT_YET
         self.seen = -1
 
     def _add(self, cluster: Cluster, column: int, slot: str, amount: int) -> None:
@@ -139,6 +144,8 @@ class Shapes:
             return shape
         shape = self.asking(session, session.request)
         if plain:
+            if len(self._quick) > _MOST_KNOWN:
+                self._quick.clear()
             self._quick[quick] = shape
         return shape
 
