@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,6 +18,7 @@ from backendai_hub.core.quotas import (
 )
 from backendai_hub.core.slots import MILLI
 from backendai_hub.db.agents import list_balances
+from backendai_hub.db.engine import Database
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import (
     DomainRow,
@@ -29,11 +30,35 @@ from backendai_hub.db.tables import (
 
 Scopes = dict[tuple[ScopeKind, str], QuotaScope]
 
+_WORTH_KEEPING: Final = 200
+"""Sets of more scopes than this are hardly ever asked for twice."""
+
 
 async def load_scopes(
     connection: AsyncConnection, records: Sequence[SessionRecord]
 ) -> Scopes:
     """Read the limits and the use of every scope these sessions count in."""
+    return await add_use(connection, await load_limits(connection, records))
+
+
+async def recall_limits(database: Database, records: Sequence[SessionRecord]) -> Scopes:
+    """Return the limits of these sessions' scopes as they are, without what is used.
+
+    They are read again only where something about tenancy has changed.
+    """
+    scopes = frozenset(scope for record in records for scope in record.scopes)
+    if len(scopes) > _WORTH_KEEPING:
+        async with database.glance() as connection:
+            return await load_limits(connection, records)
+    return await database.recall(
+        ("limits", scopes), lambda connection: load_limits(connection, records)
+    )
+
+
+async def load_limits(
+    connection: AsyncConnection, records: Sequence[SessionRecord]
+) -> Scopes:
+    """Read the limits of every scope these sessions count in, with nothing in use."""
     return await _load(
         connection,
         {r.domain_id for r in records},
@@ -47,7 +72,8 @@ async def load_tenant_scopes(
     connection: AsyncConnection, *, domain_id: str, project_id: str, user_id: str
 ) -> list[QuotaScope]:
     """Read the limits and the use of one user in one project, widest first."""
-    found = await _load(connection, {domain_id}, {project_id}, {user_id}, set())
+    limits = await _load(connection, {domain_id}, {project_id}, {user_id}, set())
+    found = await add_use(connection, limits)
     wanted = (
         (ScopeKind.DOMAIN, domain_id),
         (ScopeKind.PROJECT, project_id),
@@ -63,9 +89,6 @@ async def _load(
     users: set[str],
     keypairs: set[str],
 ) -> Scopes:
-    balances = await list_balances(
-        connection, TENANTS, domains | projects | users | keypairs
-    )
     found: Scopes = {}
     for kind, table, ids in (
         (ScopeKind.DOMAIN, DomainRow, domains),
@@ -112,8 +135,14 @@ async def _load(
             found[ScopeKind.KEYPAIR, row.id] = _policy(
                 row, ScopeKind.KEYPAIR, row.id, row.name
             )
+    return found
+
+
+async def add_use(connection: AsyncConnection, limits: Scopes) -> Scopes:
+    """Read what is in use of these limits."""
+    balances = await list_balances(connection, TENANTS, {key[1] for key in limits})
     return {
-        key: _with_use(scope, balances.get(key, {})) for key, scope in found.items()
+        key: _with_use(scope, balances.get(key, {})) for key, scope in limits.items()
     }
 
 

@@ -26,7 +26,7 @@ from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.attempts import Tried, note_attempts
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import Entry, Key, Row
-from backendai_hub.db.limits import Scopes, load_scopes
+from backendai_hub.db.limits import Scopes, recall_limits
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
 from backendai_hub.db.stops import list_stops
 from backendai_hub.operations.platform import Platform
@@ -120,7 +120,7 @@ async def _place(
     there = await _leave_out_stopped(tx, there)
     if not there:
         return {}
-    limits = await load_scopes(tx.connection, [record for record, _ in there])
+    limits = await recall_limits(platform.database, [record for record, _ in there])
     room = Room(
         await ledger.lock_rows(tx, [e for r, p in there for e in _entries(r, p)]),
         limits,

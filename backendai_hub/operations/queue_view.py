@@ -19,7 +19,7 @@ from backendai_hub.db.batch import load_waits
 from backendai_hub.db.deadlines import load_lifetimes
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
-from backendai_hub.db.limits import Scopes, load_scopes
+from backendai_hub.db.limits import Scopes, add_use, recall_limits
 from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.sessions import SessionRecord, list_waiting
 from backendai_hub.db.snapshots import find_nodes, load_nodes
@@ -97,7 +97,10 @@ class QueueView:
             return False
         gained = await self._read_queue(connection, stale, changed)
         if stale.use or stale.tenancy or changed:
-            scopes = await load_scopes(connection, list(self.records.values()))
+            limits = await recall_limits(
+                self._platform.database, list(self.records.values())
+            )
+            scopes = await add_use(connection, limits)
             gained |= _is_wider(self._scopes, scopes)
             self._scopes = scopes
         if stale.tenancy:

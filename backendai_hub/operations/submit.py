@@ -53,7 +53,7 @@ from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import batch, images, sessions, tenancy
 from backendai_hub.db.engine import Database
 from backendai_hub.db.groups import GroupRecord, list_allowed
-from backendai_hub.db.limits import load_caps, load_scopes
+from backendai_hub.db.limits import load_caps, recall_limits
 from backendai_hub.db.nouns import load_slot_rules
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import load_nodes
@@ -520,13 +520,9 @@ async def _check_can_ever_start(
     group: GroupRecord,
     place: _Place,
 ) -> None:
-    # What is in use may be out of date, but nobody looks at it here.
-    scopes = await database.recall(
-        ("limits", *record.scopes), lambda c: load_scopes(c, [record])
-    )
+    scopes = await recall_limits(database, [record])
     own = [scopes[key] for key in record.scopes if key in scopes]
-    empty = [msgspec.structs.replace(s, used={}) for s in own]
-    shortfalls = list(find_shortfalls(record.charge, empty))
+    shortfalls = list(find_shortfalls(record.charge, own))
     if shortfalls:
         raise NeverFitsError(
             "more than a limit allows even when nothing runs: "
