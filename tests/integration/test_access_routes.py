@@ -139,6 +139,16 @@ async def make_things(stack: Stack, admin: KeyAPI) -> dict[str, dict[Relation, s
         items = body if name is None else body["items"]
         first = next(i for i in items if name in {None, i["name"]})
         things[place] = dict.fromkeys(Relation, first["id"])
+    made = await admin.make(
+        "reservations",
+        name="maintenance",
+        kind="maintenance",
+        resource_group="default",
+        begins_at="2040-01-01T00:00:00Z",
+        ends_at="2040-01-02T00:00:00Z",
+        amounts={"cpu": "0.001"},
+    )
+    things["reservations"] = dict.fromkeys(Relation, made["id"])
     return things
 
 
@@ -300,7 +310,7 @@ def make_request(
     known = world.things.get(path.split("/")[1], {}).get(relation, str(uuid.uuid4()))
     url = re.sub(r"\{[a-z_]+\}", lambda _: known if place else str(uuid.uuid4()), path)
     if path.startswith("api/agents/{"):
-        url = f"api/agents/{known}"
+        url = path.replace("{reference}", known)
     options: dict[str, Any] = {"headers": dict(STALE)}
     if described.body is not None:
         # Where nobody's thing is named the access check is all, and a body that cannot

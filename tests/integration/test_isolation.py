@@ -331,6 +331,8 @@ def bodies_of(noun: Noun, name: str, reference: str) -> dict[str, Any]:
         wanted["user"] = "amber-user"
     if noun.name == "preset":
         wanted["resource_slots"] = {"cpu": "1"}
+    if noun.name == "reservation":
+        wanted |= {"begins_at": "2040-01-01T00:00Z", "ends_at": "2040-01-02T00:00Z"}
     return {**wanted, name: reference}
 
 

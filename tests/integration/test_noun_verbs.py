@@ -6,9 +6,11 @@ Each noun is taken through its life over HTTP, on both databases.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ import pytest
 from backendai_hub.core.nouns import NOUNS, Noun, Verb, noun_of
 from tests.admin import KeyAPI, Site, standing_site
 
+_HOURS = itertools.count()
 MADE = [noun for noun in NOUNS if Verb.CREATE in noun.verbs]
 NAMED = [n for n in MADE if n.name not in {"keypair", "user", "slot-type"}]
 """Nouns whose names are slugs that people choose."""
@@ -42,6 +45,13 @@ def fresh(prefix: str = "t") -> str:
     return f"{prefix}{uuid.uuid4().hex[:10]}"
 
 
+def new_span() -> dict[str, str]:
+    """Return an hour that no other test reserves."""
+    hour = datetime(2040, 1, 1, tzinfo=UTC) + timedelta(hours=next(_HOURS))
+    ends = hour + timedelta(hours=1)
+    return {"begins_at": hour.isoformat(), "ends_at": ends.isoformat()}
+
+
 def new_body(noun: Noun, name: str) -> dict[str, Any]:
     """Return the body of something that can be made."""
     more: dict[str, dict[str, Any]] = {
@@ -49,6 +59,12 @@ def new_body(noun: Noun, name: str) -> dict[str, Any]:
         "preset": {"resource_slots": {"cpu": "1", "mem": "1g"}},
         "registry": {"url": "https://registry.example"},
         "slot-type": {"slot_type": "count"},
+        "reservation": {
+            "kind": "maintenance",
+            "resource_group": "default",
+            "amounts": {"cpu": "0.001"},
+            **new_span(),
+        },
     }
     if noun.name == "keypair":
         return {"user": "amber-user"}
