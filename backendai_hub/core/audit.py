@@ -19,6 +19,9 @@ import msgspec
 LOGIN: Final = "login"
 """The action of coming in: with a password, at the console, by a keypair."""
 
+LOGOUT: Final = "logout"
+"""The action of leaving: logging out of a browser."""
+
 GENESIS: Final = "0" * 64
 """What stands for the hash of the row before the first."""
 

@@ -72,16 +72,26 @@ async def insert_login(tx: Transaction, login: OpenLogin) -> None:
     await tx.execute(insert(LoginRow).values(msgspec.structs.asdict(login)))
 
 
-async def change_login(tx: Transaction, login_id: str, **values: Any) -> None:
-    """Change fields of one login."""
-    await tx.execute(update(LoginRow).where(LoginRow.id == login_id).values(**values))
+async def change_login(tx: Transaction, login_id: str, **values: Any) -> bool:
+    """Change fields of one login; tell whether it is still there."""
+    query = update(LoginRow).where(LoginRow.id == login_id).values(**values)
+    return bool((await tx.execute(query)).rowcount)
 
 
-async def delete_session(tx: Transaction, user_id: str, session_hash: str) -> None:
-    """Forget a browser's login; absent is success."""
+async def delete_session(tx: Transaction, user_id: str, session_hash: str) -> bool:
+    """Forget a browser's login; tell whether there was one."""
+    query = delete(LoginRow).where(
+        LoginRow.user_id == user_id, LoginRow.session_hash == session_hash
+    )
+    return bool((await tx.execute(query)).rowcount)
+
+
+async def delete_sessions(tx: Transaction, name: str) -> None:
+    """Forget the logins of all browsers of whom an account's *name* belongs to."""
+    whose = select(UserRow.id).where(UserRow.name_key == name)
     await tx.execute(
         delete(LoginRow).where(
-            LoginRow.user_id == user_id, LoginRow.session_hash == session_hash
+            LoginRow.user_id.in_(whose), LoginRow.session_hash.is_not(None)
         )
     )
 
@@ -92,8 +102,21 @@ async def delete_login(tx: Transaction, login_id: str) -> None:
 
 
 async def delete_logins(tx: Transaction, user_id: str) -> list[str]:
-    """Forget all of a person's logins; return the keypairs of command lines."""
-    query = select(LoginRow.keypair_id).where(LoginRow.user_id == user_id)
-    found = (await tx.execute(query)).scalars().all()
+    """Forget all of a person's logins; return the keypairs to take away.
+
+    Of the default keypair, which everybody has to have, only the secret goes.
+    """
+    query = (
+        select(KeypairRow.id, KeypairRow.is_default)
+        .join(LoginRow, LoginRow.keypair_id == KeypairRow.id)
+        .where(LoginRow.user_id == user_id)
+    )
+    found = (await tx.execute(query)).all()
     await tx.execute(delete(LoginRow).where(LoginRow.user_id == user_id))
-    return [keypair_id for keypair_id in found if keypair_id is not None]
+    kept = [row.id for row in found if row.is_default]
+    await tx.execute(
+        update(KeypairRow)
+        .where(KeypairRow.id.in_(kept))
+        .values(secret_hash=None, revision=KeypairRow.revision + 1)
+    )
+    return [row.id for row in found if not row.is_default]

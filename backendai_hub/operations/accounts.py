@@ -20,7 +20,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.names import fold
 from backendai_hub.core.tenancy import Actor, Role
-from backendai_hub.db import history
+from backendai_hub.db import history, logins
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.history import Account
 from backendai_hub.db.sessions import format_time
@@ -29,7 +29,7 @@ from backendai_hub.operations.directory import follow_groups
 from backendai_hub.operations.open_logins import (
     BROWSER,
     NewLogin,
-    end_logins,
+    end_other_logins,
     open_login,
 )
 from backendai_hub.operations.passwords import hash_password, matches
@@ -126,14 +126,10 @@ async def verify_account(platform: Platform, request: VerifyRequest) -> Verified
         await record_login(platform, name, address=request.address, refusal=error)
         raise
     valid_from: datetime = account.valid_from
-    if request.new_password is not None:
-        valid_from = await _change(
-            platform, account, request.password, request.new_password, actor
-        )
     must_change = request.new_password is None and _must_change(platform, account)
     if not must_change:
         try:
-            valid_from = max(valid_from, await _take_place(platform, actor, request))
+            valid_from = await _come_in(platform, account, actor, request)
         except ForbiddenError as error:
             await record_login(platform, name, address=request.address, refusal=error)
             raise
@@ -146,18 +142,22 @@ async def verify_account(platform: Platform, request: VerifyRequest) -> Verified
     )
 
 
-async def _take_place(
-    platform: Platform, actor: Actor, request: VerifyRequest
+async def _come_in(
+    platform: Platform, account: Account, actor: Actor, request: VerifyRequest
 ) -> datetime:
     """Count a browser's login; return from when on logins count.
 
-    Whoever has shown the password may end the others for it.
+    Whoever has shown the password may end the others for it. A new password is taken
+    only with the login: who is refused still has the present one.
     """
-    name = fold(request.name)
+    hashed = None
+    if request.new_password is not None:
+        hashed = await _hash_new(request.password, request.new_password)
     async with platform.database.transaction() as tx:
         if request.end_others:
-            await tx.alone()
-            await end_logins(tx, actor.id, name)
+            await end_other_logins(tx, actor, request.address)
+        if hashed is not None:
+            await _replace(tx, account.name, hashed, actor)
         if request.session:
             new = NewLogin(
                 kind=BROWSER,
@@ -166,11 +166,11 @@ async def _take_place(
                 days=request.days,
             )
             await open_login(platform, tx, actor, new)
-        account = await history.get_account(tx.connection, name)
+        now = await history.get_account(tx.connection, account.name)
     if request.end_others:
         platform.actors.clear()
-    assert account is not None, name
-    return account.valid_from
+    assert now is not None, account.name
+    return now.valid_from
 
 
 async def _authenticate(
@@ -274,40 +274,45 @@ async def change_password(
         )
     account = await _authenticate(platform, name, request.old_password, address)
     actor = await ensure_user(platform, principal.name)
-    await _change(platform, account, request.old_password, request.new_password, actor)
-
-
-async def _change(
-    platform: Platform, account: Account, old: str, new: str, actor: Actor
-) -> datetime:
-    check_password("new_password", new, old=old)
-    hashed = await hash_password(new)
+    hashed = await _hash_new(request.old_password, request.new_password)
     async with platform.database.transaction() as tx:
-        await store_password(tx, account.name, hashed, must_change=False)
-        tx.audit(
-            Act(
-                action=Action.CHANGE_PASSWORD,
-                object_kind="account",
-                object_name=account.name,
-                object_id=actor.id,
-                domain_id=actor.domain_id,
-                owner_id=actor.id,
-            )
+        await _replace(tx, account.name, hashed, actor)
+
+
+async def _hash_new(old: str, new: str) -> str:
+    check_password("new_password", new, old=old)
+    return await hash_password(new)
+
+
+async def _replace(tx: Transaction, name: str, hashed: str, actor: Actor) -> None:
+    """Give an account the password that its owner has chosen."""
+    await store_password(tx, name, hashed, must_change=False)
+    tx.audit(
+        Act(
+            action=Action.CHANGE_PASSWORD,
+            object_kind="account",
+            object_name=name,
+            object_id=actor.id,
+            domain_id=actor.domain_id,
+            owner_id=actor.id,
         )
-        tx.record(
-            Event(
-                kind=EventKind.ACCOUNT_PASSWORD_CHANGED,
-                text=f"{account.name} chose a new password",
-                actor=account.name,
-            )
+    )
+    tx.record(
+        Event(
+            kind=EventKind.ACCOUNT_PASSWORD_CHANGED,
+            text=f"{name} chose a new password",
+            actor=name,
         )
-        return tx.now
+    )
 
 
 async def store_password(
     tx: Transaction, name: str, hashed: str, *, must_change: bool
 ) -> None:
-    """Give an account a password; nothing is held against it any more."""
+    """Give an account a password; nothing is held against it any more.
+
+    It ends the logins of browsers, which then take no places either.
+    """
     await history.change_account(
         tx,
         name,
@@ -317,6 +322,7 @@ async def store_password(
         locked_until=None,
         changed_at=tx.now,
     )
+    await logins.delete_sessions(tx, name)
 
 
 # --- still there? ----------------------------------------------------------------

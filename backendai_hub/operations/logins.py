@@ -20,6 +20,7 @@ import msgspec
 
 from backendai_hub.core.access import Caller, Principal
 from backendai_hub.core.errors import (
+    ConflictError,
     ForbiddenError,
     NotFoundError,
     TooManyRequestsError,
@@ -28,6 +29,8 @@ from backendai_hub.core.names import read_line
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Keypair
 from backendai_hub.db import logins as rows
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.nouns import Item
 from backendai_hub.operations.nouns import create_noun, purge_noun
 from backendai_hub.operations.open_logins import COMMAND_LINE, NewLogin, open_login
 from backendai_hub.operations.platform import Platform
@@ -242,16 +245,21 @@ async def confirm_login(
         description=f"command line on {where}",
         is_admin=is_admin,
     )
+
+    async def count_key(tx: Transaction, made: Item) -> None:
+        # From now on it is logged in for as long as there is its key.
+        if not await rows.change_login(
+            tx, opened, keypair_id=made["id"], expires_at=None
+        ):
+            raise ConflictError("all your logins have just been ended; start it again")
+
     try:
-        made = await create_noun(platform, own, _KEYPAIR, body)
+        made = await create_noun(platform, own, _KEYPAIR, body, also=count_key)
     except BaseException:
         desk.release(waiting.user_code)
         async with platform.database.transaction() as tx:
             await rows.delete_login(tx, opened)
         raise
-    async with platform.database.transaction() as tx:
-        # From now on it is logged in for as long as there is its key.
-        await rows.change_login(tx, opened, keypair_id=made.id, expires_at=None)
     if not desk.grant(waiting.user_code, made):
         # Nobody will ever fetch its secret: no key is left that nobody knows of.
         await purge_noun(platform, own, _KEYPAIR, made.id)

@@ -10,39 +10,41 @@ from __future__ import annotations
 
 from datetime import timedelta
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from backendai_hub.core.access import Action, Principal
-from backendai_hub.core.audit import Act
-from backendai_hub.core.errors import ForbiddenError
+from backendai_hub.core.audit import LOGOUT, Act
+from backendai_hub.core.errors import ForbiddenError, NotFoundError
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Actor, Role
-from backendai_hub.db import history
+from backendai_hub.db import history, tenancy
 from backendai_hub.db import logins as rows
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.logins import OpenLogin
 from backendai_hub.db.purges import purge_keypair
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.users import find_user
+from backendai_hub.operations.users import find_user, with_configured_role
 
 BROWSER: Final = "browser"
 COMMAND_LINE: Final = "command line"
 LONGEST_DAYS: Final = 366.0
 _MOST_TOLD: Final = 5
 _USER: Final = noun_of("user")
+_ABOVE: Final = frozenset({Role.SUPERADMIN, Role.MONITOR})
 
 
 class LogoutRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """Somebody has logged out of a browser."""
+    """Somebody has logged out of a browser, which was at *address*."""
 
     name: str
     session: str
+    address: str = ""
 
 
 class EndedLogins(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,18 +115,31 @@ async def close_login(platform: Platform, request: LogoutRequest) -> None:
     if actor is None:
         return
     async with platform.database.transaction() as tx:
-        await rows.delete_session(tx, actor.id, _digest(request.session))
+        if await rows.delete_session(tx, actor.id, _digest(request.session)):
+            tx.audit(_act(LOGOUT, actor, **_themselves(actor, request.address)))
 
 
-async def end_logins(tx: Transaction, user_id: str, name: str) -> int:
-    """End every login of a person: browsers', and command lines' with their keys."""
-    await rows.lock_logins(tx, user_id)
-    ended = len(await rows.list_logins(tx.connection, user_id, tx.now))
-    for keypair_id in await rows.delete_logins(tx, user_id):
+async def end_logins(tx: Transaction, whose: Actor, **asker: Any) -> int:
+    """End every login of a person: browsers', and command lines' with their keys.
+
+    *asker* says who does it where that is not who sends the request.
+    """
+    # JupyterHub asks for this time, and lets nobody stay who came in before it. First
+    # the account, as with a new password: everybody locks in this order.
+    await history.change_account(tx, fold(whose.name), logins_ended_at=tx.now)
+    await rows.lock_logins(tx, whose.id)
+    ended = len(await rows.list_logins(tx.connection, whose.id, tx.now))
+    for keypair_id in await rows.delete_logins(tx, whose.id):
         await purge_keypair(tx, keypair_id)
-    # JupyterHub asks for this time, and lets nobody stay who came in before it.
-    await history.change_account(tx, fold(name), logins_ended_at=tx.now)
+    counts = {"before": {"logins": ended}, "after": {"logins": 0}}
+    tx.audit(_act(Action.END_LOGINS, whose, **counts, **asker))
     return ended
+
+
+async def end_other_logins(tx: Transaction, whose: Actor, address: str) -> None:
+    """End all logins of somebody who comes in from *address* with the password."""
+    await tx.alone()
+    await end_logins(tx, whose, **_themselves(whose, address))
 
 
 async def end_own_logins(platform: Platform, principal: Principal) -> EndedLogins:
@@ -133,8 +148,7 @@ async def end_own_logins(platform: Platform, principal: Principal) -> EndedLogin
         raise ForbiddenError("nobody ends somebody else's logins so: name them")
     async with platform.database.transaction() as tx:
         await tx.alone()
-        ended = await end_logins(tx, principal.id, principal.name)
-        tx.audit(_act(Action.END_LOGINS, principal.id, principal.name, None, ended))
+        ended = await end_logins(tx, await _find(tx, principal.id))
     platform.actors.clear()
     return EndedLogins(name=principal.name, ended=ended)
 
@@ -147,37 +161,42 @@ async def end_logins_of(
         await tx.alone()
         user = await find_visible(tx.connection, principal, _USER, name)
         await require(tx.connection, principal, _USER, user, Action.RESET_PASSWORD)
-        configured = user["name"] in platform.settings.superadmins
-        is_super = configured or user["role"] == Role.SUPERADMIN
-        if is_super and principal.role is not Role.SUPERADMIN:
-            raise ForbiddenError("only a superadmin ends the logins of a superadmin")
-        ended = await end_logins(tx, user["id"], user["name"])
-        tx.audit(
-            _act(
-                Action.RESET_PASSWORD,
-                user["id"],
-                user["name"],
-                user["domain_id"],
-                ended,
-            )
-        )
+        whose = await _find(tx, user["id"])
+        role = with_configured_role(platform, whose).role
+        if role in _ABOVE and principal.role is not Role.SUPERADMIN:
+            raise ForbiddenError(f"only a superadmin ends the logins of a {role}")
+        ended = await end_logins(tx, whose)
     platform.actors.clear()
-    return EndedLogins(name=user["name"], ended=ended)
+    return EndedLogins(name=whose.name, ended=ended)
 
 
-def _act(
-    action: Action, user_id: str, name: str, domain_id: str | None, ended: int
-) -> Act:
+async def _find(tx: Transaction, user_id: str) -> Actor:
+    found = await tenancy.find_actor(tx.connection, user_id=user_id)
+    if found is None:
+        raise NotFoundError("this user has no default keypair, and so no logins")
+    return found
+
+
+def _act(action: str, whose: Actor, **more: Any) -> Act:
     return Act(
         action=action,
         object_kind="user",
-        object_id=user_id,
-        object_name=name,
-        domain_id=domain_id,
-        owner_id=user_id,
-        before={"logins": ended},
-        after={"logins": 0},
+        object_id=whose.id,
+        object_name=whose.name,
+        domain_id=whose.domain_id,
+        owner_id=whose.id,
+        **more,
     )
+
+
+def _themselves(person: Actor, address: str) -> dict[str, Any]:
+    """Say that *person* did it, for whom JupyterHub asks, from *address*."""
+    return {
+        "actor": person.name,
+        "actor_id": person.id,
+        "address": address,
+        "credential": "password",
+    }
 
 
 def _digest(session: str) -> str:

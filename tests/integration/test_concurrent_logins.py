@@ -9,10 +9,16 @@ import pytest
 from argon2 import PasswordHasher
 
 from backendai_hub.core.access import Caller
-from backendai_hub.core.errors import ForbiddenError, UnauthenticatedError
+from backendai_hub.core.audit import Entry
+from backendai_hub.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    UnauthenticatedError,
+)
 from backendai_hub.core.tenancy import Role
+from backendai_hub.db import chain
 from backendai_hub.db import logins as rows
-from backendai_hub.operations import account_changes, accounts, passwords
+from backendai_hub.operations import account_changes, accounts, logins, passwords
 from backendai_hub.operations.account_changes import AccountRequest
 from backendai_hub.operations.accounts import (
     CheckRequest,
@@ -87,6 +93,11 @@ async def count(platform: Platform) -> int:
     async with platform.database.read() as connection:
         now = platform.database.clock()
         return len(await rows.list_logins(connection, actor.id, now))
+
+
+async def read_acts(platform: Platform) -> list[Entry]:
+    async with platform.database.read() as connection:
+        return [entry for entry, _ in await chain.read_rows(connection, 0, 1000)]
 
 
 async def test_one_login_more_than_the_policy_allows_is_refused_in_words(
@@ -210,6 +221,119 @@ async def test_an_administrator_ends_somebodys_logins(
     await office.change("user", "ann", role=Role.SUPERADMIN)
     with pytest.raises(ForbiddenError, match="only a superadmin"):
         await end_logins_of(platform, dean, "ann")
+
+
+@pytest.mark.parametrize("role", [Role.SUPERADMIN, Role.MONITOR])
+async def test_who_stands_higher_is_logged_out_by_superadmins_only(
+    platform: Platform, office: Office, role: Role
+):
+    dean = await office_of_a_dean(office)
+    await office.change("user", "ann", role=role)
+    key = await log_in_by_command_line(platform)
+    with pytest.raises(ForbiddenError, match=f"of a {role}"):
+        await end_logins_of(platform, dean, "ann")
+    assert key in [k.name for k in await office.list("keypair", user="ann")]
+    assert (await end_logins_of(platform, ROOT, "ann")).ended == 1
+
+
+async def test_a_command_lines_key_that_became_the_default_only_loses_its_secret(
+    platform: Platform, office: Office
+):
+    """Without a default keypair nobody would be anybody: they could never come back."""
+    key = await log_in_by_command_line(platform)
+    await office.change("keypair", key, is_default=True)
+    assert (await end_logins_of(platform, ROOT, "ann")).ended == 1
+    (kept,) = [k for k in await office.list("keypair", user="ann") if k.is_default]
+    assert (kept.name, kept.has_secret) == (key, False)
+    await log_in(platform, "a")
+    assert await count(platform) == 1
+
+
+async def test_a_new_password_frees_the_places_of_browsers(
+    platform: Platform, office: Office
+):
+    for browser in "ab":
+        await log_in(platform, browser)
+    ann = await principal_of(platform, "ann", Caller.USER)
+    newer = "my 3rd password"
+    await accounts.change_password(
+        platform,
+        ann,
+        accounts.PasswordRequest(old_password=PASSWORD, new_password=newer),
+        address="192.0.2.7",
+    )
+    assert await count(platform) == 0
+    await log_in(platform, "c", password=newer)
+    given = await account_changes.reset_password(platform, ROOT, "ann")
+    assert await count(platform) == 0
+    last = await log_in(
+        platform, "d", password=given.password, new_password="my 4th password"
+    )
+    assert not last.must_change
+    assert await count(platform) == 1
+
+
+async def test_who_is_refused_for_want_of_a_place_keeps_the_password(
+    platform: Platform, office: Office
+):
+    for machine in ("one", "two"):
+        await log_in_by_command_line(platform, machine)
+    with pytest.raises(ForbiddenError, match="2 of 2 logins"):
+        await log_in(platform, "a", new_password="my 3rd password")
+    await log_in(platform, "a", end_others=True)
+
+
+async def test_a_command_line_that_was_ended_while_it_was_confirmed_gets_no_key(
+    platform: Platform, office: Office, monkeypatch: pytest.MonkeyPatch
+):
+    make = logins.create_noun
+
+    async def make_later(*arguments, **options):
+        await end_logins_of(platform, ROOT, "ann")
+        return await make(*arguments, **options)
+
+    monkeypatch.setattr(logins, "create_noun", make_later)
+    with pytest.raises(ConflictError, match="just been ended"):
+        await log_in_by_command_line(platform)
+    assert await count(platform) == 0
+    assert len(await office.list("keypair", user="ann")) == 1
+
+
+async def test_a_crash_while_a_command_line_is_confirmed_leaves_no_key(
+    platform: Platform, office: Office, monkeypatch: pytest.MonkeyPatch, clock: Clock
+):
+    async def crash(*arguments, **values):
+        raise SystemExit
+
+    monkeypatch.setattr(rows, "change_login", crash)
+    monkeypatch.setattr(rows, "delete_login", crash)
+    with pytest.raises(SystemExit):
+        await log_in_by_command_line(platform)
+    assert len(await office.list("keypair", user="ann")) == 1
+    clock.pass_(601)
+    assert await count(platform) == 0
+
+
+async def test_ends_of_logins_are_in_the_audit(platform: Platform, office: Office):
+    async def told() -> list[tuple[str, str, str, object]]:
+        found = await read_acts(platform)
+        return [
+            (a.action, a.actor, a.address, a.before)
+            for a in found
+            if a.action in {"logout", "login:end"}
+        ]
+
+    await log_in(platform, "a")
+    await close_login(
+        platform, LogoutRequest(name="ann", session="a", address="192.0.2.9")
+    )
+    await close_login(platform, LogoutRequest(name="ann", session="a"))
+    assert await told() == [("logout", "ann", "192.0.2.9", None)]
+    await log_in(platform, "a")
+    await log_in(platform, "b", end_others=True)
+    assert (await told())[1:] == [("login:end", "ann", "192.0.2.7", {"logins": 1})]
+    await end_logins_of(platform, ROOT, "ann")
+    assert [act[0] for act in await told()] == ["logout", "login:end", "login:end"]
 
 
 async def office_of_a_dean(office: Office):
