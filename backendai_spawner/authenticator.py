@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Final
 
+from jupyterhub.apihandlers.base import APIHandler
 from jupyterhub.auth import Authenticator
 from jupyterhub.handlers.base import BaseHandler
 from jupyterhub.handlers.login import LogoutHandler
 from jupyterhub.user import User
+from jupyterhub.utils import maybe_future
 from tornado import web
 from traitlets import Bool, default
 
@@ -63,7 +66,8 @@ class ToldLogoutHandler(LogoutHandler):
         user, session = self.current_user, self.get_session_cookie()
         await super().default_handle_logout()
         if user is not None and session:
-            await self.authenticator.tell_logout(user.name, session)
+            address = str(self.request.remote_ip or "")
+            await self.authenticator.tell_logout(user.name, session, address)
 
 
 class BackendAIAuthenticator(ConnectionSettings, Authenticator):
@@ -93,8 +97,8 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._passwords: dict[str, str | None] = {}
-        """When each user's password was set, as far as this process has seen."""
+        self._new_users: dict[str, str] = {}
+        """The marks of people who come in for the first time."""
 
     def normalize_username(self, username: str) -> str:
         """Return the one spelling of a name: NFKC, without case."""
@@ -133,11 +137,18 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
                 must_change=True,
             )
         user = handler.find_user(account.name) if handler else None
-        if browser is not None and browser.end_others:
-            # Whatever is known of earlier logins: all of them are over.
-            self._passwords[account.name] = None
-        self._see_password(account.name, account.changed_at, user, handler)
+        if user is None:
+            self._new_users[account.name] = _mark(account.changed_at)
+        else:
+            ends = browser is not None and browser.end_others
+            self._see_password(account.changed_at, user, handler, ends=ends)
         return self._user_model(account)
+
+    async def add_user(self, user: User) -> None:
+        """Let the first cookie of a new user be one that is from now."""
+        await maybe_future(super().add_user(user))
+        if mark := self._new_users.pop(user.name, None):
+            user.cookie_id = _make_cookie_id(mark)
 
     async def refresh_user(
         self, user: User, handler: BaseHandler | None = None
@@ -160,40 +171,44 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         if not found.may_enter:
             self.log.warning("%s is logged out: %s", user.name, found.reason)
             return False
-        ended = self._see_password(user.name, found.changed_at, user, handler)
+        ended = self._see_password(found.changed_at, user, handler)
         # A one-time password is changed on the login page, where tokens do not come.
-        by_token = handler is None or bool(handler._token_authenticated)  # noqa: SLF001
+        by_token = handler is None or _is_by_token(handler)
         return by_token or not (ended or found.must_change)
 
     def get_handlers(self, app: Any) -> list[tuple[str, Any]]:
         """Add to the Hub's own pages, whose logging out the service has to hear of."""
         return [*super().get_handlers(app), ("/logout", ToldLogoutHandler)]
 
-    async def tell_logout(self, name: str, session: str) -> None:
+    async def tell_logout(self, name: str, session: str, address: str) -> None:
         """Free the place of a browser; without an answer, it is free in some days."""
         try:
-            await shared_client(self).accounts.logout(name, session)
+            await shared_client(self).accounts.logout(name, session, address=address)
         except HubError as error:
             self.log.warning("the logout of %s is not counted: %s", name, error.message)
 
     def _see_password(
         self,
-        name: str,
         changed_at: str | None,
-        user: User | None,
+        user: User,
         handler: BaseHandler | None,
+        *,
+        ends: bool = False,
     ) -> bool:
-        """End the logins from before a change of the password; tell whether it is one.
+        """End the logins from before *changed_at*; tell whether there may be any.
 
         The Hub's cookies, and what browsers got through them, end. Tokens that people
         have made for their programs, and those of their servers, stay.
+
+        What cookies are checked against says of which password they are. That is in
+        the Hub's database: changes while it was down end logins, too.
         """
-        known = self._passwords.setdefault(name, changed_at)
-        self._passwords[name] = changed_at
-        if known == changed_at or user is None or handler is None:
+        mark = _mark(changed_at)
+        is_current = not ends and user.cookie_id.startswith(f"{mark}-")
+        if is_current or handler is None:
             return False
-        self.log.info("%s has another password: earlier logins end", name)
-        user.cookie_id = secrets.token_hex(16)
+        self.log.info("earlier logins of %s end", user.name)
+        user.cookie_id = _make_cookie_id(mark)
         for token in list(user.api_tokens):
             if token.session_id:
                 handler.db.delete(token)
@@ -230,9 +245,32 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         )
 
 
+def _is_by_token(handler: BaseHandler) -> bool:
+    """Tell whether a request came with a token and not with a cookie.
+
+    Of cookies JupyterHub says nothing, and stumbles over that when it logs people out:
+    here it is told.
+    """
+    by_token = bool(getattr(handler, "_token_authenticated", False))
+    handler._token_authenticated = by_token  # noqa: SLF001
+    return by_token
+
+
+def _mark(changed_at: str | None) -> str:
+    """Return what the cookies begin with that are valid since *changed_at*."""
+    return sha256((changed_at or "").encode()).hexdigest()[:16]
+
+
+def _make_cookie_id(mark: str) -> str:
+    return f"{mark}-{secrets.token_hex(16)}"
+
+
 def _browser_of(handler: BaseHandler | None, data: Mapping[str, str]) -> Browser | None:
-    """Tell which browser somebody logs in with, and for how long its cookie is good."""
-    if handler is None:
+    """Tell which browser somebody logs in with, and for how long its cookie is good.
+
+    Who asks the Hub's API for a token, with a password, gets no cookie.
+    """
+    if handler is None or isinstance(handler, APIHandler):
         return None
     # Where the Hub has no name for it yet, it has this one from now on.
     session = handler.get_session_cookie() or handler.set_session_cookie()

@@ -179,9 +179,9 @@ class Accounts:
         path = f"accounts/{segment(name)}/unlock"
         return await self._transport.post(path, {}, AccountState)
 
-    async def logout(self, name: str, session: str) -> None:
-        """Tell that somebody has logged out of the browser *session*."""
-        body = {"name": name, "session": session}
+    async def logout(self, name: str, session: str, *, address: str = "") -> None:
+        """Tell that somebody at *address* has logged out of the browser *session*."""
+        body = {"name": name, "session": session, "address": address}
         await self._transport.post("accounts/logout", body, type(None))
 
     async def end_logins(self, name: str) -> EndedLogins:

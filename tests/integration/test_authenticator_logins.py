@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backendai_hub.client.hub import HubClient
+from backendai_spawner.authenticator import BackendAIAuthenticator
 from tests.admin import make_administrator
 from tests.integration import test_authenticator_login as login
 from tests.integration.spawner_harness import browser
@@ -59,6 +60,46 @@ async def test_who_ends_the_others_is_the_only_one_logged_in(hub):
         assert is_inside(*await enter(two, end_others="yes"))
         assert not await is_in(one)
         assert await is_in(two)
+
+
+async def test_a_login_that_was_ended_while_jupyterhub_was_down_is_over(hub):
+    await change_password(hub)
+    await allow(hub, 2)
+    async with browser(hub) as one, browser(hub) as two:
+        assert is_inside(*await enter(one))
+        await allow(hub, 2)
+        # What a new process of JupyterHub begins with: nothing but its database.
+        authenticator = BackendAIAuthenticator(parent=hub.app)
+        authenticator.auth_refresh_age = 1
+        hub.app.tornado_application.settings["authenticator"] = authenticator
+        hub.user("root")._auth_refreshed = 0
+        assert not await is_in(one)
+        assert is_inside(*await enter(two))
+        assert await is_in(two)
+
+
+async def test_who_comes_in_for_the_first_time_stays_in(hub):
+    await login.log_in(hub, "root", login.FIRST)
+    hub.app.authenticator.auth_refresh_age = 1
+    async with browser(hub) as tab:
+        more = {"new_password": SECOND, "new_password_again": SECOND}
+        entered = await tab.send(PAGE, username="root", password=login.FIRST, **more)
+        assert is_inside(*entered)
+        hub.user("root")._auth_refreshed = 0
+        assert await is_in(tab)
+
+
+async def test_who_asks_for_a_token_with_a_password_takes_no_place(hub):
+    await change_password(hub)
+    await allow(hub, 1)
+    asked = {"auth": {"username": "root", "password": SECOND}}
+    for _ in range(2):
+        async with hub.http.post(
+            f"{hub.url}api/users/root/tokens", json=asked
+        ) as answer:
+            assert answer.status == 201, await answer.text()
+    async with browser(hub) as tab:
+        assert is_inside(*await enter(tab))
 
 
 async def test_a_login_that_was_ended_elsewhere_is_over(hub):
