@@ -8,6 +8,7 @@ import sys
 ALL = {
     "plan": "benchmarks.plan.run",
     "packing": "benchmarks.packing.run",
+    "schedule": "benchmarks.schedule.run",
     "idle": "benchmarks.idle",
     "spawn": "benchmarks.spawn.run",
     "proxy": "benchmarks.proxy.compare",
