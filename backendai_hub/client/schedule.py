@@ -10,6 +10,11 @@ from backendai_hub.api.operators import (
     QueuePage,
     SessionResults,
 )
+from backendai_hub.api.simulations import (
+    ExportedTrace,
+    SimulationReport,
+    SimulationRequest,
+)
 from backendai_hub.client.tenancy import Part
 from backendai_hub.client.transport import segment
 from backendai_hub.core.sessions import Session
@@ -99,3 +104,15 @@ class Schedule(Part):
             if page.next is None:
                 return
             after = page.next
+
+    async def export(self) -> ExportedTrace:
+        """Return how things are, as a trace that can be simulated."""
+        return await self._transport.get(
+            "schedule/trace", ExportedTrace, act_for=self._act_for
+        )
+
+    async def simulate(self, request: SimulationRequest) -> SimulationReport:
+        """Say how things would go, as they are and with what *request* changes."""
+        return await self._transport.post(
+            "schedule/simulate", request, SimulationReport, act_for=self._act_for
+        )

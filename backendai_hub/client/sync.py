@@ -193,6 +193,8 @@ class SyncSchedule(Twin[Schedule]):
     unfreeze = blocking(Schedule.unfreeze)
     read_queue = blocking(Schedule.read_queue)
     queue = gathering(Schedule.queue)
+    export = blocking(Schedule.export)
+    simulate = blocking(Schedule.simulate)
 
 
 class SyncAudit(Twin[Audit]):
@@ -222,6 +224,7 @@ class SyncSessions(Twin[Sessions]):
     get = blocking(Sessions.get)
     list = gathering(Sessions.list)
     terminate = blocking(Sessions.terminate)
+    why = blocking(Sessions.why)
     events = blocking(Sessions.events)
     history = gathering(Sessions.history)
     wait = blocking(Sessions.wait)

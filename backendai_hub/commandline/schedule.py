@@ -12,6 +12,7 @@ from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.listing import LARGEST_PAGE, USUAL, page_size, show_items
 from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.sessions import find_session
+from backendai_hub.commandline.simulate import make_export, make_simulate
 from backendai_hub.core.errors import HubError
 
 _COLUMNS: Final = ("position", "name", "owner", "priority", "waited", "reason", "id")
@@ -160,6 +161,8 @@ schedule = LazyGroup(
     help="What may start, and in which order.",
     made={
         "queue": make_queue,
+        "simulate": make_simulate,
+        "export": make_export,
         "priority": make_priority,
         "hold": make_hold,
         "release": make_release,

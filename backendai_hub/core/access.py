@@ -109,6 +109,7 @@ class Action(StrEnum):
     HOLD_SESSION = "session:hold"
     RELEASE_SESSION = "session:release"
     READ_QUEUE = "queue:read"
+    READ_SCHEDULE = "schedule:read"
     READ_EVENTS = "events:read"
     READ_LOG = "log:read"
     READ_SPAWNED = "spawned:read"
@@ -246,6 +247,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.HOLD_SESSION: (_R.SESSIONS, _OWN_WRITE),
     _A.RELEASE_SESSION: (_R.SESSIONS, _OWN_WRITE),
     _A.READ_QUEUE: (_R.SESSIONS, _TENANT_READ),
+    _A.READ_SCHEDULE: (_R.NODES, _SITE_READ),
     _A.READ_EVENTS: (_R.SESSIONS, _SESSION_READ),
     _A.READ_LOG: (_R.SESSIONS, _SESSION),
     _A.READ_SPAWNED: (None, _rights(spawner=_OWN)),

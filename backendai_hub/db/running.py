@@ -10,7 +10,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import OCCUPYING, SessionStatus
-from backendai_hub.db.tables import AllocationRow, ContainerRow, SessionRow
+from backendai_hub.db.tables import (
+    AllocationRow,
+    ContainerRow,
+    DomainRow,
+    ProjectRow,
+    ResourceGroupRow,
+    SessionRow,
+    UserRow,
+)
 from backendai_hub.scheduling.snapshot import RunningSession, ScopeKey, Share
 
 
@@ -92,3 +100,22 @@ def _end_of(row: Any) -> datetime | None:
     if row.batch_timeout is not None and row.started_at is not None:
         ends.append(row.started_at + timedelta(seconds=row.batch_timeout))
     return min(ends, default=None)
+
+
+async def load_names(connection: AsyncConnection) -> dict[str, str]:
+    """Return the names of domains, projects and resource groups, by id.
+
+    And of those people who have something that waits or runs.
+    """
+    names: dict[str, str] = {}
+    for table in (DomainRow, ProjectRow, ResourceGroupRow):
+        rows = await connection.execute(select(table.id, table.name))
+        names.update({row.id: row.name for row in rows})
+    live = select(SessionRow.owner_id).where(
+        SessionRow.status.in_([str(s) for s in (SessionStatus.PENDING, *OCCUPYING)])
+    )
+    rows = await connection.execute(
+        select(UserRow.id, UserRow.name).where(UserRow.id.in_(live))
+    )
+    names.update({row.id: row.name for row in rows})
+    return names

@@ -44,6 +44,7 @@ from backendai_hub.handlers.trail import SeenKeys, Trail
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.logins import LoginDesk
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.simulations import SimulationDesk
 
 log = logging.getLogger("backendai_hub.handlers")
 
@@ -95,6 +96,7 @@ class Service:
     identities: Identities = field(default_factory=Identities)
     pages: PageCache = field(default_factory=PageCache)
     explanations: ExplanationDesk = field(default_factory=ExplanationDesk)
+    simulations: SimulationDesk = field(default_factory=SimulationDesk)
     nodes: AgentClient | None = None
     """Who asks nodes something; nobody does where there are no certificates."""
 

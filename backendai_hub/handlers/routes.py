@@ -74,6 +74,7 @@ from backendai_hub.handlers.sessions import (
     VersionHandler,
 )
 from backendai_hub.handlers.shares import SharesHandler, UsageHistoryHandler
+from backendai_hub.handlers.simulations import ExportHandler, SimulateHandler
 from backendai_hub.handlers.spec import SpecHandler
 from backendai_hub.handlers.streams import EventsHandler
 from backendai_hub.handlers.tenancy import (
@@ -126,6 +127,8 @@ API: tuple[type[APIHandler], ...] = (
     SessionHandler,
     TerminateHandler,
     WhyHandler,
+    ExportHandler,
+    SimulateHandler,
     SessionEventsHandler,
     SessionHistoryHandler,
     SessionLogHandler,

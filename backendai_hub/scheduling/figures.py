@@ -5,47 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
+from backendai_hub.core.simulation import Figures, Point, WaitFigures
 from backendai_hub.scheduling.simulate import Moment, Outcome, Wait
 
 _MOST_POINTS = 200
-
-
-class WaitFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """How long those waited who started, in seconds; None where nobody did."""
-
-    sessions: int
-    started: int
-    mean: float | None
-    p95: int | None
-    longest: int | None
-
-
-class Point(msgspec.Struct, frozen=True):
-    """One point of a plot: seconds since the beginning, who waits, and use."""
-
-    at: int
-    waiting: int
-    used: float
-
-
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """One outcome in numbers.
-
-    ``use`` is the part of each slot that was in use on average. ``fairness`` is Jain's
-    index over what projects have had for their weights: 1 is all the same, and one
-    over their number is one of them everything.
-    """
-
-    seconds: int
-    waits: WaitFigures
-    wide: WaitFigures
-    """Of those who asked for at least four accelerators."""
-    use: dict[str, float]
-    fairness: float | None
-    passes: int
-    points: list[Point]
 
 
 def find_figures(outcome: Outcome) -> Figures:

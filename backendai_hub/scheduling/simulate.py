@@ -301,9 +301,8 @@ class _World:
     def _charge(
         self, scopes: Iterable[ScopeKey], charge: Mapping[str, int], sign: int
     ) -> None:
-        for key in scopes:
-            used = self._used.get(key)
-            for slot, amount in charge.items() if used is not None else ():
+        for used in (self._used[key] for key in scopes if key in self._used):
+            for slot, amount in charge.items():
                 used[slot] = max(0, used.get(slot, 0) + sign * amount)
 
     # --- one pass --------------------------------------------------------------------

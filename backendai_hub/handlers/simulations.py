@@ -1,0 +1,35 @@
+"""Routes that say what would be."""
+
+from __future__ import annotations
+
+from backendai_hub.api.simulations import (
+    ExportedTrace,
+    SimulationReport,
+    SimulationRequest,
+)
+from backendai_hub.core.access import Action
+from backendai_hub.handlers.base import MOST_READ, APIHandler, operation
+from backendai_hub.operations.simulations import export_trace
+
+
+class ExportHandler(APIHandler):
+    """How things are, to be looked into elsewhere."""
+
+    path = "api/schedule/trace"
+
+    @operation(Action.READ_SCHEDULE)
+    async def get(self) -> ExportedTrace:
+        """Write nodes, what runs, who waits, and the limits as a trace."""
+        return await export_trace(self.platform)
+
+
+class SimulateHandler(APIHandler):
+    """What would be."""
+
+    path = "api/schedule/simulate"
+    most_body = MOST_READ
+
+    @operation(Action.READ_SCHEDULE)
+    async def post(self, body: SimulationRequest) -> SimulationReport:
+        """Say how things would go, as they are and with changes; nothing is changed."""
+        return await self.service.simulations.simulate(self.platform, body)
