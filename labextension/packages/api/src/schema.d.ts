@@ -2952,9 +2952,11 @@ export interface components {
         };
         /**
          * LogoutRequest
-         * @description Somebody has logged out of a browser.
+         * @description Somebody has logged out of a browser, which was at *address*.
          */
         LogoutRequest: {
+            /** @default  */
+            address: string;
             name: string;
             session: string;
         };
