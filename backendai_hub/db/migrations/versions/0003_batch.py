@@ -1,9 +1,12 @@
 """Batch sessions: results, attempts, dependencies, start times, and kept logs.
 
 What is there already stays as it is: one attempt, an undefined result, no
-dependencies. On the way back, sessions that wait for their next attempt go back into
-the state of one that is being stopped, which the older service knows how to end.
+dependencies. On the way back, batch sessions that wait are cancelled, since the older
+service would start JupyterLab in their place, and those that wait for the end of an
+attempt go into the state of one that is being stopped, which it knows how to end.
 """
+
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 from alembic import op
@@ -118,6 +121,7 @@ def downgrade() -> None:
     op.drop_table("session_dependencies")
     with op.batch_alter_table("containers") as batch:
         batch.drop_column("former")
+    cancel_waiting()
     op.execute(
         "UPDATE sessions SET status = 'TERMINATING', revision = revision + 1"
         " WHERE status = 'RESCHEDULING'"
@@ -129,3 +133,32 @@ def downgrade() -> None:
         batch.create_check_constraint(op.f("ck_sessions_status"), OLD_STATUSES)
         for column in columns():
             batch.drop_column(column.name)
+
+
+def cancel_waiting() -> None:
+    sessions = sa.table(
+        "sessions",
+        sa.column("id", ID),
+        sa.column("type", sa.String()),
+        sa.column("status", sa.String()),
+        sa.column("reason", sa.Text()),
+        sa.column("revision", sa.BigInteger()),
+        sa.column("ended_at", MOMENT),
+    )
+    waiting = (sessions.c.type == "batch") & (sessions.c.status == "PENDING")
+    op.execute(
+        sa.text(
+            "DELETE FROM session_secrets WHERE session_id IN (SELECT id FROM sessions"
+            " WHERE type = 'batch' AND status = 'PENDING')"
+        )
+    )
+    op.execute(
+        sessions.update()
+        .where(waiting)
+        .values(
+            status="CANCELLED",
+            reason="batch sessions need a newer version of the platform",
+            revision=sessions.c.revision + 1,
+            ended_at=datetime.now(UTC),
+        )
+    )
