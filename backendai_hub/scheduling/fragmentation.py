@@ -29,7 +29,7 @@ from backendai_hub.scheduling.mix import Matrix, Mix, find_usual, weigh
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
 from backendai_hub.scheduling.sliced import SlicedRoom
 
-PACKING: Final = 0.003
+PACKING: Final = 0.01
 """How much a free device counts against a node, beside one that becomes unusable.
 
 It decides between nodes that are otherwise equal: the fuller one is taken.

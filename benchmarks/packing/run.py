@@ -1,12 +1,12 @@
 """How well placement fills a cluster, and how long people wait for it.
 
     python -m benchmarks packing [--quick]
-    python -m benchmarks.packing.run [--seeds 3] [--jobs 3000] [--only saturation]
+    python -m benchmarks.packing.run [--seeds 3] [--scale 0.5] [--jobs 3000]
 
-Three parts: how much of 1,200 mixed nodes can be given away by each policy, on six
-workloads; how long people wait on three small clusters under each rule of the queue;
-and how many placements per second the default policy makes inside the scheduler's own
-loop. Ratios are to others in the same run.
+Three parts: how much of 1,200 nodes (or a part of them, as ``--scale`` says) each
+policy can give away, on six workloads; how long people wait on three small clusters
+under each rule of the queue; and how many placements per second the default policy
+makes inside the scheduler's own loop. Ratios are to others in the same run.
 """
 
 from __future__ import annotations
@@ -116,12 +116,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--jobs", type=int, default=3000)
     parser.add_argument("--only", choices=("saturation", "waits", "speed"))
     options = parser.parse_args()
     seeds = range(1 if options.quick else options.seeds)
     if options.only in {None, "saturation"}:
-        print_saturation(seeds, 0.25 if options.quick else 1.0)
+        print_saturation(seeds, 0.25 if options.quick else options.scale)
     if options.only in {None, "waits"}:
         print_waits(seeds, 1000 if options.quick else options.jobs)
     if options.only in {None, "speed"}:

@@ -118,6 +118,11 @@ def test_plain_jobs_stay_off_nodes_with_accelerators_while_there_are_others():
     assert where([fast, plain], *queue) == {"s0": "plain", "s1": "plain", "s2": "fast"}
 
 
+def test_plain_jobs_stay_off_even_where_no_accelerator_is_free():
+    busy = node("busy", host(64), *gpus("f", 1, 1))
+    assert where([busy, node("plain", host(4))], pending(cpu=2)) == {"s": "plain"}
+
+
 def test_a_plain_job_takes_cores_that_no_device_needs():
     usual = [(ask(cpu=8, shares=1), 1)]
     full = node("full", host(16), *gpus("u", 1, 1))
