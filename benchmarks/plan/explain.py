@@ -1,0 +1,146 @@
+"""How long it takes to say why one session waits.
+
+    python -m benchmarks.plan.explain [--agents 1000] [--turns 50]
+
+Nodes have 8 GPUs of which 7 are in use by sessions that declare when they end; who
+waits asks for more than any node has free. Preparing is what one pass and the order
+of all declared ends cost, which is paid once for all questions about the same moment.
+Every figure is printed as a line of JSON; a table follows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+from msgspec.structs import replace
+
+from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.slots import MILLI, ResourceSlots
+from backendai_hub.scheduling.explain import Explainer
+from backendai_hub.scheduling.snapshot import (
+    DeviceState,
+    NodeState,
+    PendingSession,
+    RunningSession,
+    Share,
+    Snapshot,
+)
+
+GIB = 1 << 30
+BUDGET = 5.0
+"""Milliseconds for one answer at 1,000 nodes."""
+
+QUEUES = {
+    "4 GPUs": [{"cuda.device": 4000, "cpu": 32_000, "mem": 64 * GIB}],
+    "8 GPUs": [{"cuda.device": 8000, "cpu": 90_000, "mem": 64 * GIB}],
+    "too much memory": [{"cuda.device": 1000, "cpu": 4000, "mem": 128 * GIB}],
+    "20 before it": [{"cuda.device": 4000, "cpu": 32_000, "mem": 64 * GIB}] * 20
+    + [{"cuda.device": 6000, "cpu": 32_000, "mem": 64 * GIB}],
+}
+
+
+def make_node(number: int) -> tuple[NodeState, list[RunningSession]]:
+    name = f"node-{number:04d}"
+    total = {"cpu": 96 * MILLI, "mem": 768 * GIB}
+    host = DeviceState(
+        id=f"{name}/host",
+        name="host",
+        total=total,
+        free={"cpu": 40 * MILLI, "mem": 100 * GIB},
+    )
+    gpus = [
+        DeviceState(
+            id=f"{name}/gpu{i}",
+            name=f"gpu{i}",
+            total={"cuda.device": MILLI},
+            free={"cuda.device": MILLI * (i == 7)},
+            whole=True,
+            kind="cuda",
+        )
+        for i in range(8)
+    ]
+    held = [
+        RunningSession(
+            id=f"{name}-{i}",
+            owner_id="somebody",
+            scopes=(),
+            holdings=((name, (_share(gpu.id), Share(host.id, "cpu", 8 * MILLI))),),
+            ends=1000 + (number * 7919 + i * 104_729) % 100_000,
+        )
+        for i, gpu in enumerate(gpus[:7])
+    ]
+    node = NodeState(
+        id=name,
+        name=name,
+        runtime="docker",
+        architecture="x86_64",
+        devices=(host, *gpus),
+    )
+    return node, held
+
+
+def _share(device: str) -> Share:
+    return Share(device, "cuda.device", MILLI)
+
+
+def make_session(number: int, asked: dict[str, int]) -> PendingSession:
+    return PendingSession(
+        id=f"s{number}",
+        owner_id="alice",
+        request=ResourceSlots(asked),
+        references={"docker": "lab"},
+        architecture="x86_64",
+        scopes=((ScopeKind.USER, "alice"),),
+    )
+
+
+def measure(agents: int, turns: int) -> list[dict[str, object]]:
+    """Explain the last of each queue, many times."""
+    made = [make_node(i) for i in range(agents)]
+    there = Snapshot(
+        nodes=tuple(node for node, _ in made),
+        queue=(),
+        scopes={},
+        running=tuple(session for _, held in made for session in held),
+    )
+    rows: list[dict[str, object]] = []
+    for name, asked in QUEUES.items():
+        queue = tuple(make_session(i, one) for i, one in enumerate(asked))
+        began = time.perf_counter()
+        explainer = Explainer(replace(there, queue=queue))
+        explainer.explain(queue[-1].id)
+        prepared = time.perf_counter() - began
+        times = []
+        for _ in range(turns):
+            began = time.perf_counter()
+            explainer.explain(queue[-1].id)
+            times.append(1000 * (time.perf_counter() - began))
+        times.sort()
+        row = {
+            "asked": name,
+            "agents": agents,
+            "prepare_ms": round(1000 * prepared, 1),
+            "median_ms": round(times[len(times) // 2], 2),
+            "p99_ms": round(times[int(len(times) * 0.99)], 2),
+        }
+        print(json.dumps(row))
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--turns", type=int, default=50)
+    given = parser.parse_args()
+    rows = measure(given.agents, given.turns)
+    print()
+    for row in rows:
+        met = "" if float(str(row["median_ms"])) <= BUDGET else "  over the budget"
+        print(f"{row['asked']:<16} {row['median_ms']:>8} ms {row['p99_ms']:>8} ms{met}")
+
+
+if __name__ == "__main__":
+    main()
