@@ -115,6 +115,8 @@ class Stack:
         self.db_url = db_url
         self.programs: dict[str, Program] = {}
         self.settings: list[str] = []
+        self.patience = WAIT_SECONDS
+        """How long a service may take until it answers, or stand by."""
         self.connection_file.write_text(
             json.dumps(
                 {
@@ -185,7 +187,9 @@ class Stack:
                 except aiohttp.ClientError:
                     return False
 
-            await until(answers, f"the service answers:\n{program.said()}")
+            await until(
+                answers, f"the service answers:\n{program.said()}", self.patience
+            )
 
     async def start_agent(
         self, *flags: str, name: str = "agent", runtime: str = "fake"
