@@ -54,7 +54,7 @@ class Shape:
         self.session = session
         self.request = request
         self.items = tuple(request.items())
-        self.demand = read_demand(cluster, request)
+        self.demand = read_demand(cluster, dict(self.items))
         self.fraction = 0 < self.demand.milli < MILLI
         self.never = False
         """Whether no node has such slots at all."""

@@ -337,3 +337,15 @@ def test_a_part_of_a_core_is_kept_too():
     wide = pending("wide", cpu=3.5, since=LONG_AGO)
     queue = [wide, pending("half", cpu=0.5), pending("more", cpu=0.25)]
     assert names(decide([place], queue, running=[held])) == {"half"}
+
+
+def test_who_borrows_what_is_kept_leaves_the_rest_to_others():
+    place = node("a", host(4, used=2))
+    held = running("r", place, Share("a/host", "cpu", milli(2)), ends=NOW + HOUR)
+    queue = [
+        pending("wide", cpu=3, since=LONG_AGO),
+        pending("short", cpu=1.5, lifetime=60),
+        pending("long", cpu=0.5),
+        pending("more", cpu=0.25),
+    ]
+    assert names(decide([place], queue, running=[held])) == {"short", "long"}
