@@ -130,7 +130,7 @@ async def verify_account(platform: Platform, request: VerifyRequest) -> Verified
     if not must_change:
         try:
             valid_from = await _come_in(platform, account, actor, request)
-        except ForbiddenError as error:
+        except (ForbiddenError, UnauthenticatedError) as error:
             await record_login(platform, name, address=request.address, refusal=error)
             raise
     await record_login(platform, name, address=request.address, actor=actor)
@@ -156,6 +156,9 @@ async def _come_in(
     async with platform.database.transaction() as tx:
         if request.end_others:
             await end_other_logins(tx, actor, request.address)
+        present = await history.get_account(tx.connection, account.name, lock=True)
+        if present is None or present.password_hash != account.password_hash:
+            raise UnauthenticatedError(_WRONG)  # it has just been replaced
         if hashed is not None:
             await _replace(tx, account.name, hashed, actor)
         if request.session:

@@ -16,7 +16,7 @@ from backendai_hub.core.errors import (
     UnauthenticatedError,
 )
 from backendai_hub.core.tenancy import Role
-from backendai_hub.db import chain
+from backendai_hub.db import chain, history
 from backendai_hub.db import logins as rows
 from backendai_hub.operations import account_changes, accounts, logins, passwords
 from backendai_hub.operations.account_changes import AccountRequest
@@ -271,6 +271,19 @@ async def test_a_new_password_frees_the_places_of_browsers(
     )
     assert not last.must_change
     assert await count(platform) == 1
+
+
+async def test_a_password_that_is_reset_while_somebody_comes_in_lets_nobody_in(
+    platform: Platform, office: Office
+):
+    async with platform.database.read() as connection:
+        found = await history.get_account(connection, "ann")
+    await account_changes.reset_password(platform, ROOT, "ann")
+    ann = await find_user(platform, "ann")
+    request = VerifyRequest(name="ann", password=PASSWORD, session="a")
+    with pytest.raises(UnauthenticatedError):
+        await accounts._come_in(platform, found, ann, request)
+    assert await count(platform) == 0
 
 
 async def test_who_is_refused_for_want_of_a_place_keeps_the_password(
