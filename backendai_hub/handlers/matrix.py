@@ -159,7 +159,10 @@ def _answer_people(path: str, described: Operation, column: Column) -> str:
     place, _ = address(path)
     if not place:
         return "–" if _is_told(column) else "yes"
-    if not _covers(place, reach(asking, READ_OF_PLACE[place]), column.relation):
+    seen = reach(asking, READ_OF_PLACE[place])
+    if described.action == Action.READ_QUEUE:
+        seen = seen or Reach.OWN  # one's own group may be named by any credential
+    if not _covers(place, seen, column.relation):
         return "404"
     return "yes" if _covers(place, extent, column.relation) else "403"
 
