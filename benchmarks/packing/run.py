@@ -3,10 +3,11 @@
     python -m benchmarks packing [--quick]
     python -m benchmarks.packing.run [--seeds 3] [--scale 0.5] [--jobs 3000]
 
-Three parts: how much of 1,200 nodes (or a part of them, as ``--scale`` says) each
+Four parts: how much of 1,200 nodes (or a part of them, as ``--scale`` says) each
 policy can give away, on six workloads; how long people wait on three small clusters
-under each rule of the queue; and how many placements per second the default policy
-makes inside the scheduler's own loop. Ratios are to others in the same run.
+under each rule of the queue; how many placements per second the default policy makes
+inside the scheduler's own loop; and what one whole pass gives away. Ratios are to
+others in the same run.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ import numpy as np
 
 from backendai_hub.scheduling.fragmentation import Fragmentation
 from backendai_hub.scheduling.placing import Placer
+from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.shapes import Shapes
+from backendai_hub.scheduling.snapshot import GroupPolicy, Snapshot
 from benchmarks.packing.ours import (
     build_cluster,
+    make_node,
     make_sessions,
     make_typical,
     shuffled,
@@ -112,13 +116,37 @@ def print_speed() -> None:
         )
 
 
+def print_plans(scale: float) -> None:
+    print("\nOne pass of plan() over the whole stream: GPUs given away, percent\n")
+    print_row(["Workload", "concentrated", "fragmentation", "Placements/s"])
+    print_row(["---"] * 4)
+    for workload in ALL:
+        stream = workload.draw(0, scale)
+        kinds = shuffled(workload.nodes(scale), 0)
+        capacity = 1000 * sum(kind.devices for kind in kinds)
+        nodes = tuple(make_node(number, kind) for number, kind in enumerate(kinds))
+        queue = tuple(make_sessions(stream))
+        cells: list[object] = [workload.name]
+        for placement in ("concentrated", "fragmentation"):
+            policy = GroupPolicy(placement=placement, reserve_after=None)
+            snapshot = Snapshot(
+                nodes=nodes, queue=queue, scopes={}, groups={"": policy}
+            )
+            begin = time.thread_time()
+            placed = plan(snapshot).placements
+            took = time.thread_time() - begin
+            given = sum(stream[int(p.session)].milli for p in placed)
+            cells.append(f"{100 * given / capacity:.1f}")
+        print_row([*cells, f"{len(placed) / took:,.0f}"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--jobs", type=int, default=3000)
-    parser.add_argument("--only", choices=("saturation", "waits", "speed"))
+    parser.add_argument("--only", choices=("saturation", "waits", "speed", "plan"))
     options = parser.parse_args()
     seeds = range(1 if options.quick else options.seeds)
     if options.only in {None, "saturation"}:
@@ -127,6 +155,8 @@ def main() -> None:
         print_waits(seeds, 1000 if options.quick else options.jobs)
     if options.only in {None, "speed"}:
         print_speed()
+    if options.only in {None, "plan"}:
+        print_plans(0.25 if options.quick else options.scale)
 
 
 if __name__ == "__main__":
