@@ -1314,6 +1314,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/schedule/simulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say how things would go, as they are and with changes; nothing is changed. */
+        post: operations["post_api_schedule_simulate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/schedule/trace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Write nodes, what runs, who waits, and the limits as a trace. */
+        get: operations["get_api_schedule_trace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions": {
         parameters: {
             query?: never;
@@ -1776,6 +1810,35 @@ export interface components {
             locked_until: string | null;
             must_change: boolean;
             name: string;
+        };
+        /**
+         * AddedRequest
+         * @description Something that somebody might ask for, and for how long.
+         */
+        AddedRequest: {
+            /** @default 1 */
+            count: number;
+            /** @default somebody */
+            owner: string;
+            /** @default default */
+            project: string;
+            /** @default null */
+            resource_group: string | null;
+            /** @default 3600 */
+            run_time: number;
+            slots: Record<string, never>;
+            /** @default 0 */
+            submit: number;
+        };
+        /**
+         * AddedWait
+         * @description When what was added started; without ``seconds`` it never did, for a reason.
+         */
+        AddedWait: {
+            /** @default  */
+            reason: string;
+            request: string;
+            seconds: number | null;
         };
         /**
          * Agent
@@ -2291,6 +2354,15 @@ export interface components {
             until: string | null;
         };
         /**
+         * ExportedTrace
+         * @description How things are, as a trace in JSON lines.
+         */
+        ExportedTrace: {
+            nodes: number;
+            requests: number;
+            trace: string;
+        };
+        /**
          * FairShare
          * @description How past use counts against future turns.
          */
@@ -2307,6 +2379,26 @@ export interface components {
             resource_weights: {
                 [key: string]: number;
             };
+        };
+        /**
+         * Figures
+         * @description One outcome in numbers.
+         *
+         *         ``wide`` are those who asked for at least four accelerators. ``use`` is the part of
+         *         each slot that was in use on average. ``fairness`` is Jain's index over what
+         *         projects have had for their weights: 1 is all the same, and one over their number
+         *         is one of them everything.
+         */
+        Figures: {
+            fairness: number | null;
+            passes: number;
+            points: components["schemas"]["Point"][];
+            seconds: number;
+            use: {
+                [key: string]: number;
+            };
+            waits: components["schemas"]["WaitFigures"];
+            wide: components["schemas"]["WaitFigures"];
         };
         /**
          * FollowQuery
@@ -3041,6 +3133,15 @@ export interface components {
          * @enum {unknown}
          */
         Phase: "placement";
+        /**
+         * Point
+         * @description One point of a plot: seconds since the beginning, who waits, and use.
+         */
+        Point: {
+            at: number;
+            used: number;
+            waiting: number;
+        };
         /**
          * PossibleChange
          * @description One thing that would start a session now. ``text`` completes "would start …".
@@ -4428,6 +4529,47 @@ export interface components {
             changes: components["schemas"]["ShareChange"][];
         };
         /**
+         * SimulationReport
+         * @description How things go as they are (``before``) and with what is different (``after``).
+         *
+         *         ``assumed`` is how many were taken to run for the usual time.
+         */
+        SimulationReport: {
+            /** @default [] */
+            added: components["schemas"]["AddedWait"][];
+            /** @default null */
+            after: components["schemas"]["Figures"] | null;
+            /** @default 0 */
+            assumed: number;
+            before: components["schemas"]["Figures"];
+        };
+        /**
+         * SimulationRequest
+         * @description What to simulate, and what would be different.
+         *
+         *         Without a ``trace`` (JSON lines or CSV) it begins with how things are. Those who
+         *         say nothing of how long they run are taken to run ``usual_run_time`` seconds.
+         *         ``weights`` are of domains, projects and users, by name.
+         */
+        SimulationRequest: {
+            /** @default [] */
+            add: components["schemas"]["AddedRequest"][];
+            /** @default [] */
+            drain: string[];
+            /** @default null */
+            placement: string | null;
+            /** @default null */
+            sequencer: string | null;
+            /** @default null */
+            trace: string | null;
+            /** @default 14400 */
+            usual_run_time: number;
+            /** @default {} */
+            weights: {
+                [key: string]: number;
+            };
+        };
+        /**
          * SkippedNode
          * @description A node that was not asked, and why.
          */
@@ -4837,6 +4979,17 @@ export interface components {
          */
         Version: {
             version: string;
+        };
+        /**
+         * WaitFigures
+         * @description How long those waited who started, in seconds; None where nobody did.
+         */
+        WaitFigures: {
+            longest: number | null;
+            mean: number | null;
+            p95: number | null;
+            sessions: number;
+            started: number;
         };
         /**
          * Why
@@ -8494,6 +8647,68 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RouteTable"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_schedule_simulate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SimulationRequest"];
+            };
+        };
+        responses: {
+            /** @description Say how things would go, as they are and with changes; nothing is changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationReport"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_schedule_trace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Write nodes, what runs, who waits, and the limits as a trace. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportedTrace"];
                 };
             };
             /** @description A refusal */
