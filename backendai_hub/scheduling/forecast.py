@@ -7,7 +7,7 @@ of the nodes; whoever stands before in the queue takes what becomes free first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +16,12 @@ from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Mask, Vector
 from backendai_hub.scheduling.lines import Line, Trial
 from backendai_hub.scheduling.placing import Room
+from backendai_hub.scheduling.shapes import Shape
 from backendai_hub.scheduling.snapshot import PendingSession, RunningSession
 
 _MOST_ENDS = 64
 """How many ends are looked at one by one where everything else has fitted."""
-_MOST_STEPS = 600
+_MOST_STEPS = 200
 """How many tries the queue before it is followed for."""
 
 
@@ -47,6 +48,8 @@ class Ends:
         known.sort(key=lambda pair: (pair[1].row, pair[1].ends or 0))
         self.sessions = [running for running, _ in known]
         self.held = [held for _, held in known]
+        self.order = sorted((h.ends or 0, i) for i, h in enumerate(self.held))
+        """When each of them ends: sorted, so that a copy of it is a heap."""
         self._rows: Vector = np.array([h.row for h in self.held], np.int64)
         self._times: Vector = np.array([h.ends or 0 for h in self.held], np.int64)
         first = np.flatnonzero(np.diff(self._rows, prepend=-1))
@@ -136,9 +139,11 @@ def _follow(
 ) -> Forecast | None:
     """Replay the queue up to *session*; None if that takes too long."""
     trial = line.trial(session)
-    waiting = [*ahead, session]
-    order = [(int(h.ends or 0), i) for i, h in enumerate(ends.held)]
-    heapify(order)
+    waiting = [
+        (one, None if one.members else trial.shapes.of(one))
+        for one in (*ahead, session)
+    ]
+    order = list(ends.order)
     later: list[Holding] = []
     steps = 0
     while order:
@@ -146,17 +151,23 @@ def _follow(
         known = index < len(ends.held)
         held = ends.held[index] if known else later[index - len(ends.held)]
         _give(trial, held)
-        for one in list(waiting):
+        steps += 1
+        # Those of one shape find room, or none, together.
+        full: set[Shape | None] = set()
+        for one, shape in list(waiting):
+            if shape is not None and shape in full:
+                continue
             steps += 1
             if steps > _MOST_STEPS:
                 return None
-            rooms = _try(trial, one, held.row)
+            rooms = _try(trial, one, shape, held.row)
             if rooms is None:
+                full |= set() if shape is None else {shape}
                 continue
             if one is session:
                 after = ends.sessions[index] if known else None
                 return Forecast(time, after, held.row)
-            waiting.remove(one)
+            waiting.remove((one, shape))
             lifetime = one.lifetime or line.policy.max_lifetime
             for room in rooms if lifetime is not None else ():
                 until = time + (lifetime or 0)
@@ -165,10 +176,12 @@ def _follow(
     return Forecast(unknown=_undeclared(ends.undeclared))
 
 
-def _try(trial: Trial, session: PendingSession, row: int) -> list[Room] | None:
-    if session.members:
+def _try(
+    trial: Trial, session: PendingSession, shape: Shape | None, row: int
+) -> list[Room] | None:
+    if shape is None:
         return trial.take(session)
-    if not trial.placer.has_room(trial.shapes.of(session), row):
+    if not trial.placer.has_room(shape, row):
         return None
     among = np.zeros(len(trial.placer.cluster.nodes), bool)
     among[row] = True

@@ -227,7 +227,7 @@ def test_nobody_knows_when_it_starts_if_nobody_says_when_they_end():
 
 def test_a_long_queue_before_it_gives_the_earliest_moment_only():
     place, held = busy(*range(100, 104))
-    queue = [pending(f"p{i}", cpu=4) for i in range(700)]
+    queue = [pending(f"p{i}", cpu=3 + i / 1000) for i in range(700)]
     explanation = explain(waiting(place, held, *queue, pending(cpu=1)))
     assert (explanation.starts, explanation.at_the_earliest) == (100, True)
 
