@@ -306,8 +306,9 @@ async def test_what_a_purged_user_has_used_still_counts_for_their_project(
 async def test_days_that_count_for_nobody_are_forgotten(
     platform: Platform, clock: Clock, node: Node
 ):
-    await start(platform, **CPU)
+    session = await start(platform, **CPU)
     clock.pass_(60)
+    await end(platform, node, session)
     reconciler = UsageReconciler(platform, None)  # type: ignore[arg-type]
     await reconciler.reconcile()
     clock.pass_(400 * DAY)
