@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from backendai_hub.core.slots import MILLI
 from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.scoring import Demand
 from backendai_hub.scheduling.snapshot import DeviceState, NodeState, Share
+from backendai_hub.scheduling.strategies import RankedScorer
 from tests.unit.scheduling_snapshots import gpu, host, node, shared
 from tests.unit.test_scheduling_devices import LARGE, SMALL, sliced
 
@@ -51,6 +53,7 @@ class Taking(RuleBasedStateMachine):
         self.nodes = build(kinds)
         self.cluster = Cluster(self.nodes)
         self.taken: list[tuple[int, list[Share]]] = []
+        self.scorer = RankedScorer(self.cluster, sign=1)
 
     @rule(
         row=st.integers(0, 2),
@@ -97,6 +100,14 @@ class Taking(RuleBasedStateMachine):
         for name in (*AGGREGATES, *ACCELERATORS):
             mine, anew = getattr(self.cluster, name), getattr(again, name)
             assert np.array_equal(mine, anew), (name, mine, anew)
+
+    @invariant()
+    def ranks_that_are_kept_equal_those_made_anew(self) -> None:
+        rows = np.arange(len(self.nodes))
+        for column in range(len(self.cluster.slots)):
+            amounts = tuple(int(c == column) for c in range(len(self.cluster.slots)))
+            anew = RankedScorer(self.cluster, sign=1).score(Demand(amounts), rows)
+            assert np.array_equal(self.scorer.score(Demand(amounts), rows), anew)
 
     def _now(self, row: int) -> NodeState:
         free = {d.id: dict(d.free) for d in self.nodes[row].devices}
