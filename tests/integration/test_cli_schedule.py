@@ -1,96 +1,48 @@
-"""What may start, said on the command line and by the client to a real service."""
+"""Why it waits, and what if: from a terminal, on a real service."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from xml.etree import ElementTree
 
-from backendai_hub.client.hub import HubClient
-from tests.admin import make_administrator
-from tests.commandline import column, with_keypair
-from tests.harness import running_stack
-
-HELD = "held by its owner since"
+from tests.integration.test_cli_sessions import working
 
 
-@asynccontextmanager
-async def working(tmp_path):
-    async with running_stack(tmp_path / "data", agent=True) as stack:
-        key = await make_administrator(stack)
-        shell = with_keypair(tmp_path / "root", stack.url, key.name, key.secret)
-        async with HubClient(
-            stack.url, access_key=key.name, secret_key=key.secret
-        ) as client:
-            yield stack, shell, client
-
-
-async def test_what_waits_is_frozen_held_put_first_and_let_go(tmp_path):
-    async with working(tmp_path) as (stack, root, client):
-        await root.well(
-            *("admin", "schedule", "freeze", "default", "--reason", "power cut")
-        )
+async def test_people_read_why_it_waits_and_administrators_what_would_be(tmp_path):
+    async with working(tmp_path) as (stack, root):
         async with stack.client("root") as spawner:
-            first = await spawner.launch("one", slots={"cpu": "0.25"})
-            second = await spawner.launch("two", slots={"cpu": "0.25"})
-            shown = await root.well("admin", "schedule", "queue", "default")
-            assert column(shown, 0) == ["1", "2"]
-            assert "default is frozen since" in shown.err
-            assert "power cut" in shown.err
-
-            both = await root(
-                *("session", "priority", first["id"], second["id"], "nothing", "60")
-            )
-            assert both.code == 5
-            assert sorted(column(both, 1)) == ["failed", "ok", "ok"]
-            above = await root("session", "priority", first["id"], "101")
-            assert above.code == 2
-            await root.well("admin", "schedule", "priority", second["id"], "70")
-            queue = await root.well("resource-group", "queue", "default", "--json")
-            assert [e["id"] for e in queue.json] == [second["id"], first["id"]]
-
-            held = await root.read(
-                *("session", "hold", first["id"], "--reason", "not yet")
-            )
-            assert held["reason"].startswith(HELD)
-            await root.well("admin", "schedule", "unfreeze", "default")
-            await spawner.reach(second["id"], "RUNNING")
-            (entry,) = [e async for e in client.schedule.queue("default")]
-            assert entry.id == first["id"]
-            assert HELD in entry.reason
-
-            await root.well("session", "release", first["id"])
+            first = await spawner.launch("first", slots={"cpu": "1"})
             await spawner.reach(first["id"], "RUNNING")
-            ended = await root.well(
-                *("admin", "schedule", "terminate", "--force", first["id"]),
-                *(second["id"],),
-            )
-            assert column(ended, 1) == ["ok", "ok"]
-            again = await client.schedule.terminate(["nothing"], force=True)
-            assert (again.failed, again.results[0].status) == (1, 404)
+            room = await root.read("resources")
+            [cpu] = [r for r in room["room"] if r["slot"] == "cpu"]
+            made = await spawner.launch("second", slots={"cpu": cpu["total"]})
 
+        why = await root.well("session", "why", made["id"])
+        assert "waits, number 1 of 1" in why.out
+        assert f"because  cpu: asks {cpu['total']}, {cpu['free']} free on" in why.out
+        assert f"with {cpu['free']} cpu instead of {cpu['total']}" in why.out
+        assert "nobody knows when" in why.out
+        told = await root.read("session", "why", made["id"])
+        assert (told["position"], told["changes"][0]["yours"]) == (1, True)
+        assert (await root("session", "why", "nothing")).code == 1
 
-async def test_a_node_is_drained_and_reserved(tmp_path):
-    async with working(tmp_path) as (stack, root, client):
-        async with stack.client("root") as spawner:
-            made = await spawner.launch("one", slots={"cpu": "0.25"})
-            await spawner.reach(made["id"], "RUNNING")
-        (node,) = await client.nodes.list()
-        drained = await root.read(
-            *("admin", "node", "drain", node.name, "--reason", "new fans"),
-            *("--by", "2099-01-01T00:00:00Z"),
+        trace = tmp_path / "now.jsonl"
+        await root.well("admin", "schedule", "export", str(trace))
+        assert trace.read_text().count('"kind":"request"') == 1
+        plot = tmp_path / "plot.svg"
+        shown = await root.well(
+            *("admin", "schedule", "simulate", "--trace", str(trace)),
+            *("--add", "cpu=1", "--sequencer", "drf", "--plot", str(plot)),
         )
-        assert drained["schedulable"] is False
-        assert drained["drain"]["reason"] == "new fans"
-        assert drained["drain"]["sessions"] == 1
-        undrained = await root.read("admin", "node", "undrain", node.name)
-        assert undrained["drain"] is None
+        assert ["longest wait", "4 h", "4 h"] in shown.lines
+        assert "cpu=1 would start" in shown.err
+        assert ElementTree.parse(plot).getroot().tag.endswith("svg")
+        live = await root.read("admin", "schedule", "simulate", "--add", "cpu=1")
+        assert live["added"][0]["request"] == "cpu=1"
 
-        reserve = ("admin", "reservation", "add", "fans", "--kind", "maintenance")
-        span = ("--begins-at", "2099-01-01T00:00:00Z", "--ends-at")
-        where = ("--resource-group", "default", "--nodes", node.name)
-        refused = await root(*reserve, *where, *span, "2098-01-01T00:00:00Z")
+        bad = tmp_path / "bad.csv"
+        bad.write_text("kind,name,slots\nnode,a,cpu=much\n")
+        refused = await root("admin", "schedule", "simulate", "--trace", str(bad))
         assert refused.code == 1
-        assert "is not after the beginning" in refused.err
-        made = await root.read(*reserve, *where, *span, "2099-01-02T00:00:00Z")
-        assert made["nodes"] == [node.name]
-        assert (await client.reservations.get("fans")).kind == "maintenance"
-        await root.well("admin", "reservation", "purge", "fans", "--yes")
+        assert "line 2: slots: cpu: 'much'" in refused.err
+        refused = await root("admin", "schedule", "simulate", "--drain", "nowhere")
+        assert "there is no node 'nowhere'" in refused.err
