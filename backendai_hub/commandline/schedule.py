@@ -8,10 +8,10 @@ import click
 import msgspec
 
 from backendai_hub.commandline.asking import Asking, make_command
+from backendai_hub.commandline.finding import find_session
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.listing import LARGEST_PAGE, USUAL, page_size, show_items
 from backendai_hub.commandline.names import NounName
-from backendai_hub.commandline.sessions import find_session
 from backendai_hub.commandline.simulate import make_export, make_simulate
 from backendai_hub.core.errors import HubError
 

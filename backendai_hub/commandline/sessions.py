@@ -14,6 +14,7 @@ from backendai_hub.commandline.fields import (
     gather_fields,
     read_text,
 )
+from backendai_hub.commandline.finding import find_session
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.listing import (
     USUAL,
@@ -24,7 +25,7 @@ from backendai_hub.commandline.listing import (
 from backendai_hub.commandline.logs import follow_session, show_log
 from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.why import describe_why
-from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
+from backendai_hub.core.errors import HubError
 from backendai_hub.core.fields import Page, Slots
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus, SessionType
 
@@ -34,33 +35,6 @@ _FIELDS: Final = tuple(
 )
 """What a list has of each session."""
 _SLOTS: Final = Slots(limits=False)
-
-
-async def find_session(
-    asking: Asking, reference: str, *, ended: bool = False
-) -> Session:
-    """Return the session with this id, or the caller's only live one of this name.
-
-    With *ended*, that is the latest one that has ended if none lives.
-    """
-    try:
-        return await asking.client.sessions.get(reference)
-    except NotFoundError:
-        live = asking.client.sessions.list(status="live")
-        found = [session async for session in live if session.name == reference]
-    if not found and ended:
-        past = asking.client.sessions.list(status="ended", page_size=200)
-        async for session in past:
-            if session.name == reference:
-                return session
-    if not found:
-        raise NotFoundError(
-            f"there is no session {reference!r}; one that has ended is named by its id"
-        )
-    if len(found) > 1:
-        ids = ", ".join(session.id for session in found)
-        raise InvalidRequestError(f"several sessions are called {reference!r}: {ids}")
-    return found[0]
 
 
 async def _list(
@@ -273,7 +247,7 @@ def _verb(name: str) -> Callable[[], click.Command]:
     """Return what makes a command about what waits, when it is needed."""
 
     def make() -> click.Command:
-        from backendai_hub.commandline import schedule  # noqa: PLC0415 - needs this
+        from backendai_hub.commandline import schedule  # noqa: PLC0415 - later
 
         made: click.Command = getattr(schedule, f"make_{name}")()
         return made
