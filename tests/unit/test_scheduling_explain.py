@@ -73,6 +73,12 @@ def test_whole_devices_stay_whole():
     assert told(snapshot(there, [pending(cpu=1, gpus=1)])) == []
 
 
+def test_no_half_a_device_is_named_where_a_limit_leaves_half_of_one():
+    there = [node("a", host(8), gpu("g0"))]
+    half = [limit("user", "alice", used={}, **{"cuda.device": 0.5})]
+    assert told(snapshot(there, [pending(cpu=1, gpus=1)], half)) == []
+
+
 def test_the_nearest_node_decides_what_less_is():
     there = [
         node("a", host(8, used=7), shared("g0")),
@@ -134,6 +140,12 @@ def test_what_a_limit_leaves_is_named_before_what_others_would_have_to_leave():
         "with 1 cpu instead of 2",
         "if project vision used 1 cpu less",
     ]
+
+
+def test_what_a_limit_never_allows_is_nothing_that_others_could_leave():
+    scopes = [limit("user", "alice", used={}, cpu=1)]
+    found = snapshot([node("a", host(8))], [pending(cpu=2)], scopes)
+    assert told(found) == ["with 1 cpu instead of 2"]
 
 
 def test_those_who_take_what_becomes_free_first_are_reckoned_with():
