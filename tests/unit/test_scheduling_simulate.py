@@ -89,8 +89,8 @@ def test_those_who_run_at_the_beginning_end_and_give_their_room_back():
 
 def test_a_limit_counts_in_a_simulation_too():
     line = '{"kind":"limit","scope":"user","name":"alice","slots":{"cpu":"2"}}'
-    happened = simulate(world(line, ask("a", 0, 2, 30), ask("b", 0, 2, 30)))
-    assert waits(happened) == {"a": 0, "b": 30}
+    happened = simulate(world(line, ask("a", 0, 2, 30), ask("b", 5, 2, 30)))
+    assert waits(happened) == {"a": 0, "b": 25}
 
 
 def test_a_drained_node_takes_nothing_new():
@@ -108,6 +108,19 @@ def test_another_order_lets_others_go_first():
     assert waits(simulate(there)) == {"a": 0, "b": 29, "c": 58}
     last_first = Change(sequencer="lifo").apply(there)
     assert waits(simulate(last_first)) == {"a": 0, "c": 28, "b": 59}
+
+
+def test_who_holds_less_at_the_time_goes_first_under_dominant_shares():
+    asked = [
+        ask("much", 0, 3, 100),
+        ask("little", 0, 1, 10, owner="bob"),
+        ask("more", 1, 1, 10),
+        ask("first", 2, 1, 10, owner="carol"),
+    ]
+    there = world(*asked)
+    assert waits(simulate(there))["more"] == 9
+    by_share = waits(simulate(Change(sequencer="drf").apply(there)))
+    assert (by_share["first"], by_share["more"]) == (8, 19)
 
 
 def test_a_project_of_more_weight_gets_its_turn_before():
