@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis.strategies as st
 from hypothesis import given, settings
 from msgspec.structs import replace
 
@@ -12,7 +13,7 @@ from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.changes import Change, tell_change
 from backendai_hub.scheduling.explain import Explainer, Explanation
 from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.snapshot import Share, Snapshot
+from backendai_hub.scheduling.snapshot import GroupPolicy, Share, Snapshot
 from tests.unit.scheduling_snapshots import (
     GIB,
     ask,
@@ -286,3 +287,53 @@ def test_used_limits_are_those_of_its_scopes():
     found = snapshot(there, [pending(cpu=2, user="alice")], scopes)
     assert (ScopeKind.USER, "alice") in found.queue[0].scopes
     assert told(found) == ["with 1 cpu instead of 2"]
+
+
+@st.composite
+def rich_snapshots(draw: Any) -> Snapshot:
+    """Labels, named nodes, clusters, charges, orders and reservations as well."""
+    found = draw(snapshots())
+    names = [n.id for n in found.nodes]
+    queue = []
+    for session in found.queue:
+        changes: dict[str, Any] = {"since": draw(st.integers(0, 2))}
+        kind = draw(st.sampled_from(["plain", "label", "node", "cluster"]))
+        if kind == "label":
+            changes["labels"] = {"zone": draw(st.sampled_from(["east", "west"]))}
+        elif kind == "node" and names:
+            changes["nodes"] = (draw(st.sampled_from(names)),)
+        elif kind == "cluster":
+            count = draw(st.integers(2, 3))
+            made = cluster_of(session.id, *[session.request] * count)
+            changes["members"], changes["request"] = made.members, made.request
+            changes["layout"] = draw(st.sampled_from(["one-node", "spread", "pack"]))
+        if draw(st.booleans()):
+            request = changes.get("request", session.request)
+            changes["charge"] = request + ResourceSlots({"sessions": MILLI})
+        queue.append(replace(session, **changes))
+    policy = GroupPolicy(
+        sequencer=draw(st.sampled_from(["fifo", "lifo", "drf", "fair-share"])),
+        placement=draw(st.sampled_from(["concentrated", "dispersed"])),
+        reserve_after=draw(st.sampled_from([None, 1])),
+    )
+    zone = {"zone": "east"}
+    return replace(
+        found,
+        nodes=tuple(
+            replace(n, labels=zone) if draw(st.booleans()) else n for n in found.nodes
+        ),
+        queue=tuple(queue),
+        groups={"": policy},
+        now=2,
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(rich_snapshots())
+def test_changes_start_clusters_labelled_reserved_and_shared_ones_too(found: Snapshot):
+    explainer = Explainer(found)
+    for name in explainer.plan.waiting:
+        explanation = explainer.explain(name)
+        assert explanation is not None
+        for change in explanation.changes:
+            assert starts(change.apply(found, name), name), change
