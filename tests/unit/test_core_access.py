@@ -78,7 +78,7 @@ TENANTS = words(
 SITE_SEEN = words(
     """
     agents:read registry:read resource-group-access:read image:installs usage:verify
-    audit:verify reservation:read
+    audit:verify reservation:read schedule:read
     """
 )
 SITE = words(
