@@ -40,18 +40,24 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class SchedulerOptions(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """How a group's queue is worked off. ``pending_timeout`` is seconds; 0 is off."""
+    """How a group's queue is worked off.
+
+    ``pending_timeout`` is seconds; 0 is off. ``reserve_after`` is how many seconds the
+    first who finds no room waits before devices are kept for it; none is never.
+    ``agent_selection_strategy`` names a placement policy, ours or another package's.
+    """
 
     allowed_session_types: Annotated[
         tuple[SessionType, ...], msgspec.Meta(min_length=1)
     ] = (SessionType.INTERACTIVE, SessionType.BATCH, SessionType.INFERENCE)
     pending_timeout: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
     config: dict[str, Any] = {}
-    agent_selection_strategy: Literal[
-        "dispersed", "concentrated", "roundrobin", "legacy"
-    ] = "dispersed"
+    agent_selection_strategy: Annotated[
+        str, msgspec.Meta(pattern="^[a-z][a-z0-9_.-]{0,63}$")
+    ] = "fragmentation"
     agent_selector_config: dict[str, Any] = {}
-    allow_fractional_resource_fragmentation: bool = True
+    allow_fractional_resource_fragmentation: bool = False
+    reserve_after: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] | None = 3600
     route_cleanup_target_statuses: tuple[str, ...] = ("unhealthy",)
     preemption: Preemption = Preemption()
 
@@ -110,8 +116,9 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: Annotated[
         str,
         field(
-            Choice(of=("fifo", "lifo", "drf", "fair-share")),
-            "The order of its queue within one priority.",
+            Slug(),
+            "The order of its queue within one priority: fifo, lifo, drf, fair-share,"
+            " or that of a package that is installed.",
         ),
     ] = "fifo"
     scheduler_opts: Annotated[

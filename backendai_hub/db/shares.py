@@ -10,7 +10,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.fair_share import find_usage
-from backendai_hub.core.groups import FairShare
+from backendai_hub.core.groups import FairShare, SchedulerOptions
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import (
@@ -37,12 +37,13 @@ class ShareRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a group's queue is ordered, and how past use counts in it."""
+    """How a group's queue is ordered and worked off, and how past use counts in it."""
 
     id: str
     name: str
     scheduler: str
     spec: FairShare
+    options: SchedulerOptions = SchedulerOptions()
 
 
 def path_of_scope(scope: Scope) -> Path:
@@ -60,6 +61,7 @@ async def list_rules(
             ResourceGroupRow.name,
             ResourceGroupRow.scheduler,
             ResourceGroupRow.fair_share_spec,
+            ResourceGroupRow.scheduler_opts,
         ).where(ResourceGroupRow.id.in_(group_ids))
     )
     return [
@@ -68,6 +70,7 @@ async def list_rules(
             name=row.name,
             scheduler=row.scheduler,
             spec=msgspec.convert(row.fair_share_spec or {}, FairShare),
+            options=msgspec.convert(row.scheduler_opts or {}, SchedulerOptions),
         )
         for row in rows
     ]

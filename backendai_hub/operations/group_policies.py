@@ -12,13 +12,20 @@ from typing import Final, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.db import shares, usage
 from backendai_hub.db.shares import GroupRules, Scope
 from backendai_hub.db.versions import Stale
 from backendai_hub.operations.fair_share import find_capacity
 from backendai_hub.operations.platform import Platform
+from backendai_hub.scheduling.fragmentation import learn
 from backendai_hub.scheduling.shares import ShareState
-from backendai_hub.scheduling.snapshot import GroupPolicy, NodeState
+from backendai_hub.scheduling.snapshot import (
+    GroupPolicy,
+    NodeState,
+    PendingSession,
+    Placement,
+)
 
 LONGEST: Final = timedelta(minutes=1)
 _SHARELESS: Final = frozenset({"fifo", "lifo"})
@@ -38,16 +45,41 @@ class GroupPolicies:
         self._rules: dict[str, GroupRules] = {}
         self._shares: dict[str, ShareState] = {}
         self._histories: dict[str, _History] = {}
+        self._usual: dict[str, dict[ResourceSlots, float]] = {}
+        self._last_nodes: dict[str, str] = {}
 
     @property
     def found(self) -> dict[str, GroupPolicy]:
         """The policies, by group."""
         return {
             group: GroupPolicy(
-                sequencer=rules.scheduler, shares=self._shares.get(group)
+                sequencer=rules.scheduler,
+                placement=rules.options.agent_selection_strategy,
+                allow_split=rules.options.allow_fractional_resource_fragmentation,
+                reserve_after=rules.options.reserve_after,
+                shares=self._shares.get(group),
+                typical=tuple(self._usual.get(group, {}).items()),
+                last_node=self._last_nodes.get(group, ""),
             )
             for group, rules in self._rules.items()
         }
+
+    def note(
+        self, queue: Iterable[PendingSession], placed: Iterable[Placement]
+    ) -> None:
+        """Learn from what has been placed what people ask for, and whose turn it was.
+
+        Neither outlives the service: a little is soon known again.
+        """
+        asked: dict[str, list[ResourceSlots]] = {}
+        nodes = {placement.session: placement.node for placement in placed}
+        for session in queue:
+            if session.id in nodes:
+                asked.setdefault(session.group, []).append(session.request)
+                self._last_nodes[session.group] = nodes[session.id]
+        for group, requests in asked.items():
+            self._usual[group] = learn(self._usual.get(group, {}), requests)
+
 
     async def read(
         self,

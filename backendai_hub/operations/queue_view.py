@@ -11,6 +11,8 @@ free, a limit has been raised. If nobody could, the last plan still stands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,6 +23,7 @@ from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
 from backendai_hub.db.limits import Scopes, add_use, recall_limits
 from backendai_hub.db.reservations import load_windows
+from backendai_hub.db.running import load_running
 from backendai_hub.db.sessions import SessionRecord, list_waiting
 from backendai_hub.db.snapshots import find_nodes, load_nodes
 from backendai_hub.db.versions import Stale
@@ -30,7 +33,10 @@ from backendai_hub.operations.submit import pending
 from backendai_hub.scheduling.snapshot import (
     NodeState,
     PendingSession,
+    Plan,
+    Reservation,
     ReservedWindow,
+    RunningSession,
     Snapshot,
 )
 
@@ -49,6 +55,8 @@ class QueueView:
         self._scopes: Scopes = {}
         self._nodes: dict[str, NodeState] = {}
         self._policies = GroupPolicies(platform)
+        self._running: tuple[RunningSession, ...] = ()
+        self._reserved: tuple[Reservation, ...] = ()
         self._queue: dict[str, PendingSession] = {}
         self.records: dict[str, SessionRecord] = {}
         """Every session that waits, by id."""
@@ -59,6 +67,11 @@ class QueueView:
     def forget(self) -> None:
         """Read everything anew the next time."""
         self._stale.merge(Stale(everything=True))
+
+    def note(self, queue: Sequence[PendingSession], plan: Plan) -> None:
+        """Learn from what has been decided of *queue* for the next decisions."""
+        self._policies.note(queue, plan.placements)
+        self._reserved = plan.reservations
 
     async def refresh(self) -> bool:
         """Read what has changed; tell whether anybody could start who could not."""
@@ -82,6 +95,8 @@ class QueueView:
             queue=tuple(self._queue[record.id] for record in turns),
             scopes=dict(self._scopes),
             windows=self._windows,
+            running=self._running,
+            reserved=self._reserved,
             now=int(self._platform.database.clock().timestamp()),
             groups=self._policies.found,
         )
@@ -111,7 +126,21 @@ class QueueView:
         gained |= await self._read_nodes(connection, stale)
         groups = {r.resource_group_id or "" for r in self.records.values()}
         await self._policies.read(connection, groups, self._nodes.values(), stale)
+        # What runs, and until when, matters to those who get devices reserved.
+        long = self._has_waited_long()
+        self._running = await load_running(connection) if long else ()
         return gained
+
+    def _has_waited_long(self) -> bool:
+        """Tell whether anybody waits for whom something may be reserved."""
+        now, groups = self._platform.database.clock(), self._policies.found
+        for record in self.records.values():
+            policy = groups.get(record.resource_group_id or "")
+            after = None if policy is None else policy.reserve_after
+            waited = (now - record.created_at).total_seconds()
+            if after is not None and waited >= after:
+                return True
+        return False
 
     async def _read_sessions(
         self, connection: AsyncConnection, stale: Stale

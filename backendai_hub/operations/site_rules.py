@@ -32,6 +32,11 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.rules import Columns, Rules, refuse_default, refuse_used
 from backendai_hub.registries.address import read_address
 from backendai_hub.registries.names import check_repository
+from backendai_hub.scheduling.plugins import (
+    UnknownPolicyError,
+    find_placement,
+    find_sequencer,
+)
 
 _USERS_OF_POLICY: dict[str, tuple[str, Any]] = {
     "keypair-policy": ("keypairs", KeypairRow),
@@ -87,6 +92,7 @@ class ResourceGroupRules(Rules):
         columns: Columns,
     ) -> dict[str, Any]:
         """Store it with its token sealed."""
+        _check_policies(columns)
         return await super().create(
             platform, tx, noun, item_id, _seal_token(platform, columns)
         )
@@ -100,6 +106,7 @@ class ResourceGroupRules(Rules):
         changes: Columns,
     ) -> Columns:
         """Seal a new token."""
+        _check_policies(changes)
         changes = await super().change(platform, tx, noun, old, changes)
         return _seal_token(platform, changes)
 
@@ -282,6 +289,19 @@ class RegistryRules(Rules):
         )
         await purges.purge_images(tx, item["id"])
         await nouns.delete_item(tx, noun, item["id"])
+
+
+def _check_policies(columns: Columns) -> None:
+    """Refuse what no installed package can work a queue off by."""
+    strategy = (columns.get("scheduler_opts") or {}).get("agent_selection_strategy")
+    try:
+        if "scheduler" in columns:
+            find_sequencer(columns["scheduler"])
+        if strategy is not None:
+            find_placement(strategy)
+    except UnknownPolicyError as error:
+        field = "scheduler" if "sequencer" in str(error) else "scheduler_opts"
+        raise InvalidRequestError(f"{field}: {error}") from None
 
 
 def _seal_token(platform: Platform, columns: Columns) -> Columns:

@@ -79,6 +79,7 @@ class SchedulerReconciler(Reconciler):
             waited = self._take_tried([p.session for p in batch])
             placed += await place(self.platform, batch, waited)
             self._view.placed.update(placement.session for placement in batch)
+        self._view.note(snapshot.queue, decided)
         if decided.placements:
             log.info("placed %d of %d waiting", placed, len(snapshot.queue))
         if placed < len(decided.placements):

@@ -18,8 +18,8 @@ are used up last by those who could go elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,11 @@ from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.mix import Matrix, Mix, find_usual, weigh
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
 from backendai_hub.scheduling.sliced import SlicedRoom
+
+Asked = TypeVar("Asked", bound=Hashable)
+
+FORGOTTEN: Final = 0.05
+"""What has come so rarely and so long ago counts no more."""
 
 PACKING: Final = 0.01
 """How much a free device counts against a node, beside one that becomes unusable.
@@ -124,16 +129,20 @@ class FragmentationScorer:
 
 
 def learn(
-    known: Mapping[Demand, float], asked: Sequence[Demand], *, keep: float = 0.999
-) -> dict[Demand, float]:
-    """Return how often demands come, after *asked* has come in this order.
+    known: Mapping[Asked, float], asked: Sequence[Asked], *, keep: float = 0.999
+) -> dict[Asked, float]:
+    """Return how often requests come, after *asked* has come in this order.
 
     What came before the last request counts *keep* as much as that one, so that with
     0.999 half of the weight is on the last 700 requests.
     """
     weights = dict(known)
     grown = 1.0
-    for demand in asked:
+    for request in asked:
         grown /= keep
-        weights[demand] = weights.get(demand, 0.0) + grown
-    return {demand: weight / grown for demand, weight in weights.items()}
+        weights[request] = weights.get(request, 0.0) + grown
+    return {
+        request: weight / grown
+        for request, weight in weights.items()
+        if weight > grown * FORGOTTEN
+    }

@@ -23,8 +23,10 @@ from tests.factories import add_node, make_device, schedule, start, submit
 from tests.integration import (
     test_concurrent_logins,
     test_deadlines,
+    test_fair_share,
     test_group_rules,
     test_idle_sessions,
+    test_kept_room,
     test_quota_rules,
     test_session_grants,
 )
@@ -32,7 +34,7 @@ from tests.tenants import Office, read, why
 
 HERE = sys.modules[__name__]
 QUOTA, GROUPS, TIME = test_quota_rules, test_group_rules, test_deadlines
-IDLE = test_idle_sessions
+IDLE, KEPT, SHARE = test_idle_sessions, test_kept_room, test_fair_share
 GRANTS, LOGINS = test_session_grants, test_concurrent_logins
 
 EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
@@ -92,6 +94,7 @@ EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
             HERE,
             "test_a_session_that_asks_for_no_priority_has_its_groups",
         ),
+        "scheduler": (SHARE, "test_the_groups_scheduler_says_who_is_first"),
         "use_host_network": (
             GRANTS,
             "test_sessions_of_a_group_are_on_their_nodes_network",
@@ -123,7 +126,6 @@ STORED: dict[str, dict[str, tuple[Any, Any]]] = {
     },
     "resource-group": {
         "description": ("of gold", "x" * 513),
-        "scheduler": ("fair-share", "random"),
         "driver": ("static", "magic"),
         "driver_opts": ({"a": {"b": [1]}}, {"a": "x" * (65 << 10)}),
         "wsproxy_addr": ("https://apps.example", "x\ny"),
@@ -151,9 +153,16 @@ OPTIONS: dict[str, dict[str, tuple[Any, str] | tuple[Any, Any]]] = {
             "test_what_waits_longer_than_its_groups_timeout_is_cancelled",
         ),
         "config": ({"num_retries_to_skip": 3}, 3),
-        "agent_selection_strategy": ("concentrated", "random"),
+        "agent_selection_strategy": (
+            KEPT,
+            "test_the_group_says_how_its_nodes_are_chosen",
+        ),
         "agent_selector_config": ({"a": 1}, 1),
-        "allow_fractional_resource_fragmentation": (False, "no"),
+        "allow_fractional_resource_fragmentation": (True, "no"),
+        "reserve_after": (
+            KEPT,
+            "test_the_group_says_after_how_long_room_is_kept",
+        ),
         "route_cleanup_target_statuses": (["unhealthy", "failed"], "unhealthy"),
         "preemption": (
             {"enabled": True, "order": "newest", "min_runtime": 60},

@@ -3821,9 +3821,9 @@ export interface components {
             scheduler: string;
             /**
              * @default {
-             *       "agent_selection_strategy": "dispersed",
+             *       "agent_selection_strategy": "fragmentation",
              *       "agent_selector_config": {},
-             *       "allow_fractional_resource_fragmentation": true,
+             *       "allow_fractional_resource_fragmentation": false,
              *       "allowed_session_types": [
              *         "interactive",
              *         "batch",
@@ -3839,6 +3839,7 @@ export interface components {
              *         "preemptible_priority": 5,
              *         "victim_scope": "user"
              *       },
+             *       "reserve_after": 3600,
              *       "route_cleanup_target_statuses": [
              *         "unhealthy"
              *       ]
@@ -3887,7 +3888,7 @@ export interface components {
             is_default?: boolean;
             /** @description Not public: kept for system sessions, and hidden from people's lists. */
             is_public?: boolean;
-            /** @description The order of its queue within one priority. */
+            /** @description The order of its queue within one priority: fifo, lifo, drf, fair-share, or that of a package that is installed. */
             scheduler?: string;
             /** @description Session types, pending timeout, choice of nodes, preemption. */
             scheduler_opts?: Record<string, never> | null;
@@ -3940,7 +3941,7 @@ export interface components {
             is_public?: boolean;
             /** @description Its name; it never changes. */
             name: string;
-            /** @description The order of its queue within one priority. */
+            /** @description The order of its queue within one priority: fifo, lifo, drf, fair-share, or that of a package that is installed. */
             scheduler?: string;
             /** @description Session types, pending timeout, choice of nodes, preemption. */
             scheduler_opts?: Record<string, never> | null;
@@ -4201,17 +4202,18 @@ export interface components {
         };
         /**
          * SchedulerOptions
-         * @description How a group's queue is worked off. ``pending_timeout`` is seconds; 0 is off.
+         * @description How a group's queue is worked off.
+         *
+         *         ``pending_timeout`` is seconds; 0 is off. ``reserve_after`` is how many seconds the
+         *         first who finds no room waits before devices are kept for it; none is never.
+         *         ``agent_selection_strategy`` names a placement policy, ours or another package's.
          */
         SchedulerOptions: {
-            /**
-             * @default dispersed
-             * @enum {unknown}
-             */
-            agent_selection_strategy: "concentrated" | "dispersed" | "legacy" | "roundrobin";
+            /** @default fragmentation */
+            agent_selection_strategy: string;
             /** @default {} */
             agent_selector_config: Record<string, never>;
-            /** @default true */
+            /** @default false */
             allow_fractional_resource_fragmentation: boolean;
             /**
              * @default [
@@ -4236,6 +4238,8 @@ export interface components {
              *     }
              */
             preemption: components["schemas"]["Preemption"];
+            /** @default 3600 */
+            reserve_after: number | null;
             /**
              * @default [
              *       "unhealthy"
