@@ -23,7 +23,7 @@ class EndRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     force: bool = False
 
 
-class SessionResult(msgspec.Struct, frozen=True, kw_only=True):
+class SessionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended for one of many; ``error`` and ``code`` say why, if not well.
 
     ``status`` is what the request would have been answered with on its own.
@@ -36,12 +36,12 @@ class SessionResult(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None = None
 
 
-class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
+class SessionOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     """How each of many ended; some may have failed while others went well."""
 
     succeeded: int
     failed: int
-    results: list[SessionResult]
+    results: list[SessionOutcome]
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):

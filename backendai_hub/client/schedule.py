@@ -8,7 +8,7 @@ from backendai_hub.api.operators import (
     GroupState,
     QueueEntry,
     QueuePage,
-    SessionResults,
+    SessionOutcomes,
 )
 from backendai_hub.api.simulations import (
     ExportedTrace,
@@ -25,23 +25,23 @@ class Schedule(Part):
 
     async def set_priority(
         self, sessions: Sequence[str], priority: int
-    ) -> SessionResults:
+    ) -> SessionOutcomes:
         """Give sessions that wait another priority; each ends for itself."""
         return await self._transport.post(
             "sessions/priority",
             {"sessions": list(sessions), "priority": priority},
-            SessionResults,
+            SessionOutcomes,
             act_for=self._act_for,
         )
 
     async def terminate(
         self, sessions: Sequence[str], *, force: bool = False
-    ) -> SessionResults:
+    ) -> SessionOutcomes:
         """End many sessions; *force* does not wait for their nodes."""
         return await self._transport.post(
             "sessions/terminate",
             {"sessions": list(sessions), "force": force},
-            SessionResults,
+            SessionOutcomes,
             act_for=self._act_for,
         )
 

@@ -11,8 +11,8 @@ from backendai_hub.api.operators import (
     GroupState,
     PriorityRequest,
     QueuePage,
-    SessionResult,
-    SessionResults,
+    SessionOutcome,
+    SessionOutcomes,
 )
 from backendai_hub.core.access import Action
 from backendai_hub.core.agents import Agent
@@ -35,7 +35,7 @@ class _ManySessionsHandler(APIHandler):
         action: Action,
         sessions: Sequence[str],
         verb: Callable[[str], Awaitable[Session]],
-    ) -> SessionResults:
+    ) -> SessionOutcomes:
         """Do something to each of many sessions, which ends for itself."""
         if len(sessions) > MOST_AT_ONCE:
             raise InvalidRequestError(
@@ -43,25 +43,25 @@ class _ManySessionsHandler(APIHandler):
             )
         results = [await self._attempt(action, one, verb) for one in sessions]
         failed = sum(1 for result in results if result.error is not None)
-        return SessionResults(
+        return SessionOutcomes(
             succeeded=len(results) - failed, failed=failed, results=results
         )
 
     async def _attempt(
         self, action: Action, session_id: str, verb: Callable[[str], Awaitable[Session]]
-    ) -> SessionResult:
+    ) -> SessionOutcome:
         try:
             session = await verb(session_id)
         except (HubError, DBAPIError) as failure:
             error = as_hub_error(failure, 500)
             await self.trail.refuse_entry(action, "session", session_id[:64], error)
-            return SessionResult(
+            return SessionOutcome(
                 id=session_id,
                 status=error.status,
                 error=error.message,
                 code=error.code,
             )
-        return SessionResult(id=session_id, status=200, name=session.name)
+        return SessionOutcome(id=session_id, status=200, name=session.name)
 
 
 class PriorityHandler(_ManySessionsHandler):
@@ -70,7 +70,7 @@ class PriorityHandler(_ManySessionsHandler):
     path = "api/sessions/priority"
 
     @operation(Action.PRIORITIZE_SESSION)
-    async def post(self, body: PriorityRequest) -> SessionResults:
+    async def post(self, body: PriorityRequest) -> SessionOutcomes:
         """Give sessions that wait another priority; each ends for itself."""
         return await self.do_each(
             Action.PRIORITIZE_SESSION,
@@ -87,7 +87,7 @@ class EndSessionsHandler(_ManySessionsHandler):
     path = "api/sessions/terminate"
 
     @operation(Action.TERMINATE_SESSION)
-    async def post(self, body: EndRequest) -> SessionResults:
+    async def post(self, body: EndRequest) -> SessionOutcomes:
         """End sessions, each for itself; ``force`` does not wait for their nodes."""
         return await self.do_each(
             Action.TERMINATE_SESSION,

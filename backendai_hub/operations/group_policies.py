@@ -80,7 +80,6 @@ class GroupPolicies:
         for group, requests in asked.items():
             self._usual[group] = learn(self._usual.get(group, {}), requests)
 
-
     async def read(
         self,
         connection: AsyncConnection,

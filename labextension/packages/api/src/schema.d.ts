@@ -4308,7 +4308,7 @@ export interface components {
             /** @default null */
             resource_group: string | null;
             /** @default undefined */
-            result: components["schemas"]["backendai_hub.core.sessions.SessionResult"];
+            result: components["schemas"]["SessionResult"];
             /** @default 1 */
             revision: number;
             /** @default null */
@@ -4355,6 +4355,31 @@ export interface components {
             job_priority: number;
             /** @default 10 */
             priority: number;
+        };
+        /**
+         * SessionOutcome
+         * @description How it ended for one of many; ``error`` and ``code`` say why, if not well.
+         *
+         *         ``status`` is what the request would have been answered with on its own.
+         */
+        SessionOutcome: {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            id: string;
+            /** @default null */
+            name: string | null;
+            status: number;
+        };
+        /**
+         * SessionOutcomes
+         * @description How each of many ended; some may have failed while others went well.
+         */
+        SessionOutcomes: {
+            failed: number;
+            results: components["schemas"]["SessionOutcome"][];
+            succeeded: number;
         };
         /**
          * SessionPage
@@ -4435,14 +4460,11 @@ export interface components {
             type: components["schemas"]["SessionType"];
         };
         /**
-         * SessionResults
-         * @description How each of many ended; some may have failed while others went well.
+         * SessionResult
+         * @description What became of what a session was for; only batch sessions say.
+         * @enum {unknown}
          */
-        SessionResults: {
-            failed: number;
-            results: components["schemas"]["backendai_hub.api.operators.SessionResult"][];
-            succeeded: number;
-        };
+        SessionResult: "failure" | "success" | "undefined";
         /**
          * SessionStatus
          * @description Where a session is on its way from the queue to its end.
@@ -5021,28 +5043,6 @@ export interface components {
             /** @default null */
             waiting: number | null;
         };
-        /**
-         * SessionResult
-         * @description How it ended for one of many; ``error`` and ``code`` say why, if not well.
-         *
-         *         ``status`` is what the request would have been answered with on its own.
-         */
-        "backendai_hub.api.operators.SessionResult": {
-            /** @default null */
-            code: string | null;
-            /** @default null */
-            error: string | null;
-            id: string;
-            /** @default null */
-            name: string | null;
-            status: number;
-        };
-        /**
-         * SessionResult
-         * @description What became of what a session was for; only batch sessions say.
-         * @enum {unknown}
-         */
-        "backendai_hub.core.sessions.SessionResult": "failure" | "success" | "undefined";
     };
     responses: never;
     parameters: never;
@@ -8813,7 +8813,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionResults"];
+                    "application/json": components["schemas"]["SessionOutcomes"];
                 };
             };
             /** @description A refusal */
@@ -8846,7 +8846,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionResults"];
+                    "application/json": components["schemas"]["SessionOutcomes"];
                 };
             };
             /** @description A refusal */
