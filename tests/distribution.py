@@ -20,6 +20,7 @@ MACHINE = "machine"
 _OF_MACHINE = (
     "tests/e2e/",
     "tests/integration/test_agent_node.py",
+    "tests/integration/test_batch_runs.py",
     "tests/integration/test_docker_",
     "tests/integration/test_images_service.py",
     "tests/integration/test_lab_session.py",

@@ -89,8 +89,8 @@ async def count_usage(tx: Transaction, which: Any = None) -> int:
     if not rows:
         return 0
     await _add(tx, _sum(rows, tx.now))
-    # These are not told of as changes: no list of sessions shows what is counted.
-    await tx.connection.execute(
+    # Nobody's sessions look different: no list shows what is counted.
+    await tx.execute(
         update(AllocationRow)
         .where(AllocationRow.id.in_([row.id for row in rows]))
         .values(
@@ -98,7 +98,9 @@ async def count_usage(tx: Transaction, which: Any = None) -> int:
                 (AllocationRow.freed_at.is_(None), bindparam("until", tx.now)),
                 else_=AllocationRow.freed_at,
             )
-        )
+        ),
+        owner=(),
+        ids=(),
     )
     return len(rows)
 
@@ -132,7 +134,7 @@ async def _add(tx: Transaction, sums: Mapping[Bucket, float]) -> None:
     build = postgresql.insert if dialect == "postgresql" else sqlite.insert
     statement = build(UsageBucketRow)
     names = ("group_id", "domain_id", "project_id", "user_id", "slot", "day")
-    await tx.connection.execute(
+    await tx.execute(
         statement.on_conflict_do_update(
             index_elements=names,
             set_={"seconds": UsageBucketRow.seconds + statement.excluded.seconds},
@@ -148,9 +150,7 @@ async def _add(tx: Transaction, sums: Mapping[Bucket, float]) -> None:
 async def forget_usage(tx: Transaction, today: date, keep_days: int) -> None:
     """Remove the days that no longer count for anybody."""
     first = today - timedelta(days=max(MOST_DAYS, keep_days))
-    await tx.connection.execute(
-        delete(UsageBucketRow).where(UsageBucketRow.day < first)
-    )
+    await tx.execute(delete(UsageBucketRow).where(UsageBucketRow.day < first))
 
 
 async def load_history(

@@ -48,6 +48,7 @@ _NOBODYS: Final = _OF_SESSIONS | {
     "session_logs",
     "session_secrets",
     "stops",
+    "usage_buckets",
     "versions",
 }
 """Tables that say nothing about who somebody is and what they may do; others may."""

@@ -14,7 +14,7 @@ from tests.harness import API, Stack
 BAD_REQUESTS: list[tuple[str, dict[str, Any], int, list[str]]] = [
     ("an unknown image", {"image": "nope"}, 422, ["nope", "jupyterlab"]),
     ("no image", {"image": None}, 400, ["image"]),
-    ("zero cpu", {"slots": {"cpu": 0}}, 422, ["cpu", "at least 0.1"]),
+    ("too little cpu", {"slots": {"cpu": "0.05"}}, 422, ["cpu", "at least 0.1"]),
     ("negative cpu", {"slots": {"cpu": -1}}, 422, ["cpu", "-1", "not negative"]),
     ("negative memory", {"slots": {"mem": "-1g"}}, 422, ["mem", "-1g"]),
     ("an amount that is not a number", {"slots": {"cpu": "NaN"}}, 422, ["cpu", "nan"]),
@@ -43,7 +43,7 @@ BAD_REQUESTS: list[tuple[str, dict[str, Any], int, list[str]]] = [
     ("an unknown field", {"gpus": 1}, 400, ["gpus"]),
     ("another's project", {"project": "vision"}, 422, ["vision", "default"]),
     ("an unknown type", {"type": "daemon"}, 400, ["daemon"]),
-    ("a batch session", {"type": "batch"}, 422, ["interactive"]),
+    ("a batch session", {"type": "batch"}, 422, ["batch session", "JupyterHub"]),
     ("a variable that is none", {"environ": {"A=B": "1"}}, 422, ["A=B"]),
     ("megabytes of variables", {"environ": {"A": "x" * 600_000}}, 422, ["512 KiB"]),
 ]
