@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Final
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from jupyterhub.apihandlers.base import APIHandler
 from jupyterhub.auth import Authenticator
@@ -99,11 +101,30 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         super().__init__(**kwargs)
         self._new_users: dict[str, str] = {}
         """The marks of people who come in for the first time."""
+        self._sessions: WeakKeyDictionary[BaseHandler, str] = WeakKeyDictionary()
+        """What browsers are called from now on, if they come in."""
 
     def normalize_username(self, username: str) -> str:
         """Return the one spelling of a name: NFKC, without case."""
         folded = fold(username)
         return str(self.username_map.get(folded, folded))
+
+    async def get_authenticated_user(
+        self, handler: BaseHandler | None, data: Mapping[str, str]
+    ) -> dict[str, Any] | None:
+        """Give a browser its name together with its login, and never before.
+
+        The form of a page that asks once more is good only for a browser with the name
+        that it had when it asked the first time.
+        """
+        found: dict[str, Any] | None = await super().get_authenticated_user(
+            handler, data
+        )
+        session = self._sessions.pop(handler, None) if handler else None
+        if handler and found and session and not handler.get_session_cookie():
+            handler._session_id = session  # noqa: SLF001 - else it makes up another
+            handler.set_session_cookie()
+        return found
 
     async def authenticate(
         self, handler: BaseHandler | None, data: Mapping[str, str]
@@ -142,6 +163,8 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
         else:
             ends = browser is not None and browser.end_others
             self._see_password(account.changed_at, user, handler, ends=ends)
+        if handler and browser:
+            self._sessions[handler] = browser.session
         return self._user_model(account)
 
     async def add_user(self, user: User) -> None:
@@ -272,8 +295,8 @@ def _browser_of(handler: BaseHandler | None, data: Mapping[str, str]) -> Browser
     """
     if handler is None or isinstance(handler, APIHandler):
         return None
-    # Where the Hub has no name for it yet, it has this one from now on.
-    session = handler.get_session_cookie() or handler.set_session_cookie()
+    # Where the Hub has no name for it yet, it has this one once it is let in.
+    session = handler.get_session_cookie() or uuid4().hex
     return Browser(
         session=str(session),
         days=float(handler.settings.get("cookie_max_age_days") or COOKIE_DAYS),

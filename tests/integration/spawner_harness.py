@@ -275,6 +275,10 @@ class Browser:
 
     async def send(self, path: str, **fields: str) -> tuple[int, str]:
         _, page = await self.get(path)
+        return await self.answer(page, path, **fields)
+
+    async def answer(self, page: str, path: str, **fields: str) -> tuple[int, str]:
+        """Send the form of a page that is open already."""
         found = re.search(r'xsrf_token: "([^"]*)"', page)
         assert found is not None, page
         url = f"{self._hub.url}{path}"

@@ -89,6 +89,48 @@ async def test_who_comes_in_for_the_first_time_stays_in(hub):
         assert await is_in(tab)
 
 
+async def test_the_page_that_asks_again_lets_in_whoever_answers_it(hub):
+    hub.app.authenticator.auth_refresh_age = 1
+    async with browser(hub) as tab:
+        _, page = await tab.send(PAGE, username="root", password="mistyped")
+        assert "Invalid username or password" in page
+        asked = {"username": "root", "password": login.FIRST}
+        _, page = await tab.answer(page, PAGE, **asked)
+        assert "Choose a new password" in page
+        unlike = {"new_password": SECOND, "new_password_again": "another 1"}
+        _, page = await tab.answer(page, PAGE, **asked, **unlike)
+        assert "The two new passwords are not the same" in page
+        new = {"new_password": SECOND, "new_password_again": SECOND}
+        assert is_inside(*await tab.answer(page, PAGE, **asked, **new))
+        for _ in range(3):
+            hub.user("root")._auth_refreshed = 0  # as if the last look were long ago
+            assert await is_in(tab)
+
+
+async def test_two_browsers_of_one_person_stay_in_side_by_side(hub):
+    await change_password(hub)
+    hub.app.authenticator.auth_refresh_age = 1
+    async with browser(hub) as one, browser(hub) as two:
+        for tab in (one, two):
+            assert is_inside(*await enter(tab))
+        for tab in (one, two, one, two):
+            hub.user("root")._auth_refreshed = 0  # as if the last look were long ago
+            assert await is_in(tab)
+
+
+async def test_the_place_of_a_browser_that_was_asked_again_is_freed(hub):
+    await change_password(hub)
+    await allow(hub, 1)
+    async with browser(hub) as one, browser(hub) as two:
+        _, page = await one.send(PAGE, username="root", password="mistyped")
+        right = {"username": "root", "password": SECOND}
+        assert is_inside(*await one.answer(page, PAGE, **right))
+        status, page = await enter(two)
+        assert status == 403
+        await one.get("logout")
+        assert is_inside(*await two.answer(page, PAGE, **right))
+
+
 async def test_who_asks_for_a_token_with_a_password_takes_no_place(hub):
     await change_password(hub)
     await allow(hub, 1)
