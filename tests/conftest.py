@@ -14,10 +14,10 @@ import pytest
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.operations.platform import Platform
-from backendai_spawner.clients import close_shared_clients
 from tests.databases import StandingDatabase, new_database
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
 from tests.harness import Stack, running_stack
+from tests.mock_hubs import StartedHubs
 
 pytest_plugins = ["tests.distribution", "tests.requirement_marks"]
 
@@ -103,19 +103,29 @@ async def hub_service(tmp_path: Path) -> AsyncIterator[Stack]:
 
 
 @pytest.fixture
-async def closed_clients() -> AsyncIterator[None]:
-    """Close what spawners and authenticators opened in this test's event loop."""
-    yield
-    await close_shared_clients()
+async def started_hubs() -> AsyncIterator[StartedHubs]:
+    """Close what JupyterHubs, spawners and authenticators opened in this test."""
+    hubs = StartedHubs()
+    yield hubs
+    await hubs.close()
 
 
 @pytest.fixture
-def hub_app(closed_clients: None, hub_app: Callable[..., Any]) -> Callable[..., Any]:
-    """Start a real JupyterHub; its connections are closed after its last task.
+def configured_mockhub_instance(
+    started_hubs: StartedHubs, configured_mockhub_instance: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Configure a real JupyterHub, to be closed after its last task.
 
     A service that is still there may ask it for something until its very end.
     """
-    return hub_app
+
+    def configure(config: Any) -> Any:
+        started_hubs.note_client()
+        app = configured_mockhub_instance(config)
+        started_hubs.begin(app)
+        return app
+
+    return configure
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,6 @@ async def hub(hub_app, tmp_path, monkeypatch):
         line = await world.enter_async_context(Line(stack.port))
         http = await world.enter_async_context(aiohttp.ClientSession())
         app = await hub_app(config=configure(stack, service_port=line.port))
-        world.callback(app.db_file.close)
         hub = Hub(app, stack, http)
         hub.line = line
         world.push_async_callback(hub.forget)

@@ -86,7 +86,6 @@ async def site(
         await world.enter_async_context(serving_gateway(stack.gateway_port))
         config = configure(stack, service_port=line.port, refresh_age=1)
         app = await hub_app(config=config)
-        world.callback(app.db_file.close)
         made = Site(app, stack, http)
         made.line = line
         made.admin = await world.enter_async_context(admin_api(stack, "keeper"))
