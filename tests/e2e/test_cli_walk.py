@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +47,21 @@ class Shell:
     def read(self, *words: str) -> Any:
         return json.loads(self.well(*words, "--json"))
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    @contextmanager
+    def begin(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Begin a command that waits for something; it does not outlast the block."""
+        with subprocess.Popen(
             [sys.executable, "-m", "backendai_hub.cli", *words],
             env=self.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
 
 def set_up_tenants(root: Shell) -> dict[str, str]:
@@ -100,27 +108,27 @@ def set_up_tenants(root: Shell) -> dict[str, str]:
 
 def log_in_by_browser(shell: Shell, platform: Platform, person: Person) -> None:
     """Log in as people do: the terminal shows a code, the browser confirms it."""
-    waiting = shell.begin("login", "--url", platform.url, "--no-browser")
-    assert waiting.stderr is not None
-    page, code = waiting.stderr.readline(), waiting.stderr.readline()
-    address = page.removeprefix("Open ").strip()
-    person.page.goto(address)
-    shown = re.search(r"[A-Z]{4}-[A-Z]{4}", code)
-    assert shown is not None
-    body = person.page.locator("body")
-    assert shown[0] in body.inner_text()
-    assert "If somebody sent you here" in body.inner_text()
-    person.look("activate")
-    # A request that another page could send, with the browser's own cookies.
-    forged = person.page.request.post(
-        address.partition("?")[0], form={"code": shown[0], "decision": "confirm"}
-    )
-    assert forged.status == 403, forged.text()
-    person.page.get_by_role("button", name="Confirm").click()
-    person.page.get_by_role("heading", name="Logged in").wait_for()
-    out, err = waiting.communicate(timeout=60)
-    assert waiting.returncode == 0, out + err
-    assert f"as {person.name}" in out
+    with shell.begin("login", "--url", platform.url, "--no-browser") as waiting:
+        assert waiting.stderr is not None
+        page, code = waiting.stderr.readline(), waiting.stderr.readline()
+        address = page.removeprefix("Open ").strip()
+        person.page.goto(address)
+        shown = re.search(r"[A-Z]{4}-[A-Z]{4}", code)
+        assert shown is not None
+        body = person.page.locator("body")
+        assert shown[0] in body.inner_text()
+        assert "If somebody sent you here" in body.inner_text()
+        person.look("activate")
+        # A request that another page could send, with the browser's own cookies.
+        forged = person.page.request.post(
+            address.partition("?")[0], form={"code": shown[0], "decision": "confirm"}
+        )
+        assert forged.status == 403, forged.text()
+        person.page.get_by_role("button", name="Confirm").click()
+        person.page.get_by_role("heading", name="Logged in").wait_for()
+        out, err = waiting.communicate(timeout=60)
+        assert waiting.returncode == 0, out + err
+        assert f"as {person.name}" in out
 
 
 def log_in_by_keypair(shell: Shell, platform: Platform, root: Shell, name: str) -> None:
@@ -158,14 +166,14 @@ def test_two_people_compete_for_what_their_project_may_have(tmp_path):
             return "project vision: cpu 1 of 1 in use, asks 0.5" in info["reason"]
 
         until(words, "the queue says what it waits for")
-        waiting = ada.begin("session", "wait", "eval", "--json")
-        assert waiting.stderr is not None
-        assert "project vision: cpu 1 of 1 in use" in waiting.stderr.readline()
+        with ada.begin("session", "wait", "eval", "--json") as waiting:
+            assert waiting.stderr is not None
+            assert "project vision: cpu 1 of 1 in use" in waiting.stderr.readline()
 
-        grace.well("session", "terminate", "train")
-        out, err = waiting.communicate(timeout=60)
-        assert waiting.returncode == 0, err
-        assert json.loads(out)["status"] == "RUNNING"
+            grace.well("session", "terminate", "train")
+            out, err = waiting.communicate(timeout=60)
+            assert waiting.returncode == 0, err
+            assert json.loads(out)["status"] == "RUNNING"
 
         assert root.read("admin", "usage", "verify")["drift"] == 0
         nothing_of_research_is_seen_from(linus, train["id"])
