@@ -165,7 +165,8 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``references`` says what each runtime calls the image, ``image`` what the runtime
     calls it that the node had when it was chosen, ``credential`` is for fetching it.
     ``host_network``, ``sudo`` and ``identity`` are what administrators have said of
-    its resource group and its owner: a runtime that cannot do one of them refuses.
+    its resource group and its owner. A runtime that cannot do the first or the last
+    refuses; where sudo cannot work, it does not.
     """
 
     id: str

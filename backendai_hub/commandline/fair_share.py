@@ -210,7 +210,7 @@ def _make_set() -> click.Command:
                 ["--guarantee"],
                 multiple=True,
                 metavar="SLOT=AMOUNT",
-                help="What it can always get; can be given several times.",
+                help="What it is promised and is shown; can be given several times.",
             ),
             click.Option(["--no-guarantee"], is_flag=True, help="Guarantee nothing."),
             click.Option(
