@@ -112,7 +112,7 @@ WAITING_WORDS: Final[Mapping[SessionStatus, str]] = MappingProxyType(
         _S.SCHEDULED: "placed; the node has not taken it up yet",
         _S.PREPARING: "the node is preparing files and limits",
         _S.PULLING: "the node is fetching the environment",
-        _S.CREATING: "starting; waiting for JupyterLab to answer",
+        _S.CREATING: "starting; waiting for it to answer",
         _S.RESCHEDULING: "starts again when its node has confirmed that it stopped",
         _S.TERMINATING: "stopping; the node is cleaning up",
     }
