@@ -54,10 +54,11 @@ def standing_database() -> Iterator[StandingDatabase]:
 def db_url(request: pytest.FixtureRequest, memory_dir: Path) -> Iterator[str]:
     """A database of this test's own, once on each engine.
 
-    It has no tables yet, except for tests of ``database``: making those costs more
-    than most of these tests do, so a copy is taken or the last test's rows go.
+    It has no tables yet, except for tests of ``database`` and ``migrated_url``: making
+    those costs more than most of these tests do, so a copy is taken or the last test's
+    rows go.
     """
-    ready = "database" in request.fixturenames
+    ready = not {"database", "migrated_url"}.isdisjoint(request.fixturenames)
     if request.param == "sqlite":
         path = memory_dir / "test.sqlite"
         if ready:
@@ -70,6 +71,12 @@ def db_url(request: pytest.FixtureRequest, memory_dir: Path) -> Iterator[str]:
     else:
         with new_database() as url:
             yield url
+
+
+@pytest.fixture
+def migrated_url(db_url: str) -> str:
+    """The address of such a database with the present schema."""
+    return db_url
 
 
 @pytest.fixture
