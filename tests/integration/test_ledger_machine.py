@@ -518,17 +518,10 @@ def empty(url: str) -> None:
     engine.dispose()
 
 
-# The same walks every time, so that what passes once does so again; whoever asks for
-# a number of examples gets others each time.
-EXAMPLES = os.environ.get("BACKENDAI_TEST_EXAMPLES")
 SETTINGS = settings(
-    max_examples=int(EXAMPLES or 12),
-    derandomize=EXAMPLES is None,
+    max_examples=int(os.environ.get("BACKENDAI_TEST_EXAMPLES", "12")),
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
-    database=None,
-    print_blob=True,
 )
 
 
