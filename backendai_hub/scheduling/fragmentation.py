@@ -34,7 +34,7 @@ Asked = TypeVar("Asked", bound=Hashable)
 FORGOTTEN: Final = 0.05
 """What has come so rarely and so long ago counts no more."""
 
-PACKING: Final = 0.01
+PACKING: Final = 0.001
 """How much a free device counts against a node, beside one that becomes unusable.
 
 It decides between nodes that are otherwise equal: the fuller one is taken.

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.packing.workloads import GPU, MAX_DEVICES, NodeKind, Shape
+from benchmarks.packing.workloads import GPU, NodeKind, Shape
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -30,7 +30,8 @@ class Room:
         self.mem = np.array([k.gib * 1024 for k in kinds], np.int64)
         self.devices = np.array([k.devices for k in kinds], np.int64)
         self.model = np.array([k.model for k in kinds], np.int64)
-        self.left = np.zeros((len(kinds), MAX_DEVICES), np.int64)
+        most = max((kind.devices for kind in kinds), default=0)
+        self.left = np.zeros((len(kinds), most), np.int64)
         for row, kind in enumerate(kinds):
             self.left[row, : kind.devices] = GPU
         self.all_cpu, self.all_mem = self.cpu.copy(), self.mem.copy()

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.random import Generator
 
 GPU = 1000
-MAX_DEVICES = 8
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ LEAN = (
 )
 """1,200 nodes with no more than 8 cores for each GPU."""
 
-_DEFAULT = {0: 0.133, 0.5: 0.378, 1: 0.48, 2: 0.002, 4: 0.002, 8: 0.005}
+DEFAULT = {0: 0.133, 0.5: 0.378, 1: 0.48, 2: 0.002, 4: 0.002, 8: 0.005}
 
 
 @dataclass(frozen=True)
@@ -100,6 +99,8 @@ class Workload:
     population: int = 0
     """Another number, another population of shapes."""
     about: str = ""
+    burst: float = 1.0
+    """How many requests alike come one after the other, on average."""
     _made: dict[int, object] = field(default_factory=dict, compare=False)
 
     def nodes(self, scale: float = 1.0) -> list[NodeKind]:
@@ -124,7 +125,10 @@ class Workload:
         stream: list[Shape] = []
         asked = 0
         while asked < load * capacity:
-            for index in rng.choice(len(shapes), size=512, p=weights):
+            chosen = rng.choice(len(shapes), size=512, p=weights)
+            if self.burst > 1:
+                chosen = np.repeat(chosen, rng.geometric(1 / self.burst, len(chosen)))
+            for index in chosen:
                 stream.append(shapes[index])
                 asked += shapes[index].milli
                 if asked >= load * capacity:
@@ -198,7 +202,7 @@ def _wide(share: float) -> dict[float, float]:
 
 
 ALL = (
-    Workload("default", Mix(_DEFAULT), about="mostly one GPU or a part of one"),
+    Workload("default", Mix(DEFAULT), about="mostly one GPU or a part of one"),
     Workload(
         "shared",
         Mix({0: 0.133, 0.5: 0.867}),
@@ -207,18 +211,18 @@ ALL = (
     Workload("multi", Mix(_wide(0.5)), about="half of the GPUs go to wide requests"),
     Workload(
         "models",
-        Mix(_DEFAULT, constrained=1 / 3),
+        Mix(DEFAULT, constrained=1 / 3),
         about="a third of GPU requests name a model",
     ),
     Workload(
         "cpu-heavy",
-        Mix({**_DEFAULT, 0: 0.4}),
+        Mix({**DEFAULT, 0: 0.4}),
         kinds=ACCELERATED,
         about="many plain jobs compete for the cores beside GPUs",
     ),
     Workload(
         "lean",
-        Mix(_DEFAULT, cores_per_gpu=(2, 4, 4, 6, 8)),
+        Mix(DEFAULT, cores_per_gpu=(2, 4, 4, 6, 8)),
         kinds=LEAN,
         about="at most 8 cores for each GPU",
     ),
