@@ -9,7 +9,12 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.core.sessions import OCCUPYING, SessionStatus
+from backendai_hub.core.sessions import (
+    OCCUPYING,
+    STARTING,
+    SessionStatus,
+    SessionType,
+)
 from backendai_hub.db.tables import (
     AllocationRow,
     ContainerRow,
@@ -32,6 +37,7 @@ async def load_running(connection: AsyncConnection) -> tuple[RunningSession, ...
             SessionRow.project_id,
             SessionRow.keypair_id,
             SessionRow.resource_group_id,
+            SessionRow.type,
             SessionRow.status,
             SessionRow.scheduled_at,
             SessionRow.started_at,
@@ -42,17 +48,18 @@ async def load_running(connection: AsyncConnection) -> tuple[RunningSession, ...
         ).where(SessionRow.status.in_([str(status) for status in OCCUPYING]))
     )
     held = await _load_holdings(connection)
-    found = [_running(row, held.get(row.id, {})) for row in rows]
+    found = [_running(row, held.get(row.id, ())) for row in rows]
     return tuple(sorted(found, key=lambda session: session.id))
 
 
 async def _load_holdings(
     connection: AsyncConnection,
-) -> dict[str, dict[str, list[Share]]]:
-    """Return what is held: session, node, shares."""
+) -> dict[str, tuple[tuple[str, tuple[Share, ...]], ...]]:
+    """Return what is held: session, and for each container its node and shares."""
     rows = await connection.execute(
         select(
             AllocationRow.session_id,
+            AllocationRow.container_id,
             ContainerRow.agent_id,
             AllocationRow.device_id,
             AllocationRow.slot,
@@ -62,14 +69,19 @@ async def _load_holdings(
         .where(AllocationRow.freed_at.is_(None))
         .order_by(AllocationRow.id)
     )
-    held: dict[str, dict[str, list[Share]]] = {}
-    for session_id, node, device, slot, amount in rows:
-        shares = held.setdefault(session_id, {}).setdefault(node, [])
-        shares.append(Share(device, slot, amount))
-    return held
+    held: dict[str, dict[tuple[str, str], list[Share]]] = {}
+    for session_id, container, node, device, slot, amount in rows:
+        containers = held.setdefault(session_id, {})
+        containers.setdefault((container, node), []).append(Share(device, slot, amount))
+    return {
+        session_id: tuple((node, tuple(s)) for (_, node), s in containers.items())
+        for session_id, containers in held.items()
+    }
 
 
-def _running(row: Any, held: dict[str, list[Share]]) -> RunningSession:
+def _running(
+    row: Any, held: tuple[tuple[str, tuple[Share, ...]], ...]
+) -> RunningSession:
     ends = _end_of(row)
     since: datetime | None = row.started_at or row.scheduled_at
     scopes: tuple[ScopeKey, ...] = (
@@ -83,12 +95,14 @@ def _running(row: Any, held: dict[str, list[Share]]) -> RunningSession:
         id=row.id,
         owner_id=row.owner_id,
         scopes=scopes,
-        holdings=tuple((node, tuple(shares)) for node, shares in held.items()),
+        holdings=held,
         group=row.resource_group_id or "",
         started=0 if since is None else int(since.timestamp()),
         ends=None if ends is None else int(ends.timestamp()),
         job_priority=row.job_priority,
         preemptible=row.is_preemptible,
+        leaving=row.status != SessionStatus.RUNNING and row.status not in STARTING,
+        system=row.type == SessionType.SYSTEM,
     )
 
 

@@ -57,6 +57,7 @@ class GroupPolicies:
                 placement=rules.options.agent_selection_strategy,
                 allow_split=rules.options.allow_fractional_resource_fragmentation,
                 reserve_after=rules.options.reserve_after,
+                preemption=rules.options.preemption,
                 shares=self._shares.get(group),
                 typical=tuple(self._usual.get(group, {}).items()),
                 last_node=self._last_nodes.get(group, ""),

@@ -14,10 +14,11 @@ import numpy as np
 
 from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Mask, Vector
-from backendai_hub.scheduling.lines import Line, Trial
+from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.shapes import Shape
 from backendai_hub.scheduling.snapshot import PendingSession, RunningSession
+from backendai_hub.scheduling.trials import Trial
 
 _MOST_ENDS = 64
 """How many ends are looked at one by one where everything else has fitted."""

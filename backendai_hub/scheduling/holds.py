@@ -101,6 +101,22 @@ def free_part(shares: Sequence[Share], returning: Sequence[Share]) -> tuple[Shar
     return tuple(part for part in parts if part is not None)
 
 
+def merge(shares: Sequence[Share]) -> tuple[Share, ...]:
+    """Add up what several containers have of the same device."""
+    sums: dict[tuple[str, str], Share] = {}
+    for share in shares:
+        key = (share.device, share.slot)
+        other = sums.get(key)
+        sums[key] = share if other is None else _plus(other, share)
+    return tuple(sums.values())
+
+
+def _plus(one: Share, other: Share) -> Share:
+    slices = one.slices | other.slices
+    amount = one.amount if slices else one.amount + other.amount
+    return Share(one.device, one.slot, amount, slices)
+
+
 def hold_window(cluster: Cluster, window: ReservedWindow, now: int) -> list[Hold]:
     """Return what a window keeps now."""
     if window.ends <= now:

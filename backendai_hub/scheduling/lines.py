@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Sequence
+from functools import partial
 
 from backendai_hub.scheduling import reasons
-from backendai_hub.scheduling.backfill import Holding, Shadow, find_shadow
-from backendai_hub.scheduling.cluster import Cluster, Mask
-from backendai_hub.scheduling.gangs import Gang
-from backendai_hub.scheduling.holds import Hold, free_part, hold_window
+from backendai_hub.scheduling.backfill import Holding
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.displacing import Displacer
+from backendai_hub.scheduling.holds import Hold
+from backendai_hub.scheduling.keeping import Keeper
 from backendai_hub.scheduling.mix import gather
 from backendai_hub.scheduling.ordering import Bands, Order, ShareState
 from backendai_hub.scheduling.placing import Placer, Room
@@ -20,7 +19,6 @@ from backendai_hub.scheduling.plugins import (
     find_placement,
     find_sequencer,
 )
-from backendai_hub.scheduling.preemption import find_victims
 from backendai_hub.scheduling.scoring import Scorer
 from backendai_hub.scheduling.shapes import Shape, Shapes
 from backendai_hub.scheduling.snapshot import (
@@ -32,36 +30,13 @@ from backendai_hub.scheduling.snapshot import (
     PreemptionPlan,
     Reservation,
     RunningSession,
-    Share,
     Snapshot,
 )
-from backendai_hub.scheduling.strategies import Concentrated, Dispersed, RoundRobin
+from backendai_hub.scheduling.strategies import Dispersed, RoundRobin
+from backendai_hub.scheduling.trials import Trial, copy_nodes
 
 Head = tuple[int, int]
 """Minus the priority, and the index in the snapshot's queue."""
-_MOST_PREEMPTIONS = 8
-"""How many preemptions one pass works out for one group."""
-
-
-class Trial(NamedTuple):
-    """A copy of a line's nodes, to see what would find room there."""
-
-    placer: Placer
-    shapes: Shapes
-    attempt: Callable[[Placer, Shapes, PendingSession, Mask | None], list[Room] | None]
-
-    def take(
-        self, session: PendingSession, among: Mask | None = None
-    ) -> list[Room] | None:
-        """Take room for *session* on the copy, if there is any."""
-        return self.attempt(self.placer, self.shapes, session, among)
-
-    def fits(self, session: PendingSession) -> bool:
-        """Tell whether *session* finds room; what it takes is given back."""
-        rooms = self.take(session)
-        for room in reversed(rooms or ()):
-            self.placer.undo(room)
-        return rooms is not None
 
 
 class Line:
@@ -81,22 +56,25 @@ class Line:
         self._problem = "" if nodes else _nobody(snapshot)
         self.cluster = Cluster(nodes)
         self._order, scorer = self._follow(policy)
-        self._placer = Placer(self.cluster, scorer, allow_split=policy.allow_split)
-        self._shapes = Shapes(self.cluster, allow_split=policy.allow_split)
+        split = policy.allow_split
+        placer = Placer(self.cluster, scorer, allow_split=split)
+        self._shapes = Shapes(self.cluster, allow_split=split)
+        self._nodes = Trial(placer, self._shapes, policy.rack_label)
         self._no_room: dict[object, str] = {}
         self._hopeless: set[object] = set()
         """Those for whom nothing can be reserved."""
+        self._stuck: set[object] = set()
+        """Those for whom nobody can be displaced."""
         self._now = snapshot.now
         self._running = [r for r in snapshot.running if _is_here(r, self.cluster)]
         self._started: list[Placement] = []
         self._ends: list[int | None] = []
         """When those who have just started end at the latest."""
-        self._holds: list[Hold] = []
-        self.reservations: list[Reservation] = []
-        self.preemptions: list[PreemptionPlan] = []
-        for window in snapshot.windows:
-            for hold in hold_window(self.cluster, window, snapshot.now):
-                self._put_aside(hold)
+        self._keeper = Keeper(self.cluster, policy, snapshot.now)
+        self._keeper.keep_windows(snapshot.windows)
+        self._displacer = Displacer(
+            self.cluster, policy, self._keeper, self._running, snapshot.now
+        )
         self._keep_reserved(snapshot.reserved)
 
     def _follow(self, policy: GroupPolicy) -> tuple[Order, Scorer]:
@@ -134,20 +112,21 @@ class Line:
         """Take room for *session*, or say why there is none."""
         if self._problem:
             return self._problem
+        keeper = self._keeper
         ends = self._end_of(session)
-        beside = self._open_holds(session, ends) if self._holds else ()
+        beside = keeper.open_to(session, ends) if keeper.holds else ()
         shape = self._shapes.of(session)
         key = self._class_of(session, shape, beside)
         known = self._no_room.get(key)
         if known is not None:
             return self._follow_others(session, key, known)
-        rooms = self._try(self._placer, self._shapes, session, shape=shape)
+        rooms = self._nodes.take(session, shape=shape)
         if rooms is None and beside:
-            rooms = self._use_holds(session, beside)
+            rooms = keeper.use(beside, partial(self._nodes.take, session))
         if rooms is None:
             return self._explain(session, key, beside)
-        if self._holds:
-            self._release(session)
+        if keeper.holds and keeper.release(session):
+            self._no_room.clear()
         placement = self._write(session, rooms)
         self._started.append(placement)
         self._ends.append(ends)
@@ -173,36 +152,9 @@ class Line:
         )
 
     def _follow_others(self, session: PendingSession, key: object, reason: str) -> str:
-        """Give *session* the reason of those like it, and a reservation if it is time.
-
-        Others like it may have waited less long.
-        """
-        if key in self._hopeless or not self._is_patient(session):
-            return reason
-        told = self._reserve(session)
-        if not told:
-            self._hopeless.add(key)
+        """Give *session* the reason of those like it, and what is done for it alone."""
+        told = self._help(session, key)
         return f"{reason}; {told}" if told else reason
-
-    def _try(
-        self,
-        placer: Placer,
-        shapes: Shapes,
-        session: PendingSession,
-        among: Mask | None = None,
-        *,
-        shape: Shape | None = None,
-    ) -> list[Room] | None:
-        """Take room for all containers of *session*, or for none."""
-        if session.members:
-            return Gang(placer, shapes, session, among).place(self.policy.rack_label)
-        shape = shape or shapes.of(session)
-        while (row := placer.find(shape, session.owner_id, among)) >= 0:
-            shares = placer.take(shape, row)
-            if shares is not None:
-                return [placer.settle(row, shares, session.owner_id)]
-            placer.rule_out(shape, row)
-        return None
 
     def _write(self, session: PendingSession, rooms: Sequence[Room]) -> Placement:
         nodes = self.cluster.nodes
@@ -234,48 +186,6 @@ class Line:
             lifetime = self.policy.max_lifetime
         return None if lifetime is None else self._now + lifetime
 
-    def _put_aside(self, hold: Hold) -> None:
-        if hold.shares:
-            hold.put_aside(self.cluster)
-            self._holds.append(hold)
-
-    def _open_holds(
-        self, session: PendingSession, ends: int | None
-    ) -> tuple[Hold, ...]:
-        return tuple(
-            h
-            for h in self._holds
-            if h.shares and h.lets(session, now=self._now, ends=ends)
-        )
-
-    def _use_holds(
-        self, session: PendingSession, holds: Sequence[Hold]
-    ) -> list[Room] | None:
-        """Try again with what is kept for others but free until they need it."""
-        for hold in holds:
-            hold.put_back(self.cluster)
-        rooms = self._try(self._placer, self._shapes, session)
-        taken: dict[int, list[Share]] = {}
-        for room in rooms or ():
-            taken.setdefault(room.row, []).extend(room.shares)
-        for hold in holds:
-            if hold.row in taken:
-                taken[hold.row] = hold.use(taken[hold.row])
-            hold.put_aside(self.cluster)
-        return rooms
-
-    def _release(self, session: PendingSession) -> None:
-        """Keep nothing any more for who has started."""
-        own = [hold for hold in self._holds if hold.session == session.id]
-        for hold in own:
-            hold.put_back(self.cluster)
-            self._holds.remove(hold)
-        if own:
-            self._no_room.clear()
-            self.reservations = [
-                r for r in self.reservations if r.session != session.id
-            ]
-
     def _keep_reserved(self, reserved: Sequence[Reservation]) -> None:
         """Go on keeping what passes before have promised to those who still wait."""
         waiting = {session.id: session for session in self._queue}
@@ -283,64 +193,11 @@ class Line:
             session = waiting.get(one.session)
             if session is None or session.hold or self._problem:
                 continue
-            if not one.displacing:
-                self._reserve(session, stay=one.parts[0].node)
-                continue
-            for part in one.parts:
-                row = self.cluster.row.get(part.node)
-                if row is not None:
-                    free = self.cluster.clip(row, part.shares)
-                    why = "kept for a session that displaces another"
-                    self._put_aside(Hold(row, free, why=why, session=session.id))
-            self.reservations.append(one)
-
-    def _is_patient(self, session: PendingSession) -> bool:
-        """Tell whether *session* has waited too long and nothing is reserved yet."""
-        after = self.policy.reserve_after
-        return (
-            after is not None
-            and self._now - session.since >= after
-            and all(r.displacing and r.session != session.id for r in self.reservations)
-        )
-
-    def _reserve(self, session: PendingSession, *, stay: str = "") -> str:
-        """Keep devices for *session* and say when it starts, if anything can be."""
-        placer, shapes = self._copy()
-        shape = shapes.of(session)
-        if session.members:
-            shape = max(
-                (shapes.asking(session, m.request) for m in session.members),
-                key=lambda s: s.demand.milli,
-            )
-
-        def attempt(row: int) -> list[Room] | None:
-            if not placer.has_room(shape, row):
-                return None
-            among = None
-            if not session.members:
-                among = np.zeros(len(self.cluster.nodes), bool)
-                among[row] = True
-            return self._try(placer, shapes, session, among)
-
-        rooms = self._try(placer, shapes, session)
-        shadow = (
-            Shadow(tuple(rooms), self._now, ())
-            if rooms is not None
-            else find_shadow(
-                placer,
-                attempt,
-                self._holdings(),
-                now=self._now,
-                stay=self.cluster.row.get(stay, -1),
-            )
-        )
-        if shadow is None:
-            return ""
-        for hold in shadow.keep(session.id, now=self._now):
-            self._put_aside(hold)
-        told = shadow.tell(placer, session.id, session.group)
-        self.reservations.append(told)
-        return reasons.tell_reservation(told, self.cluster)
+            if one.displacing:
+                self._displacer.go_on(one)
+            else:
+                stay = one.parts[0].node
+                self._keeper.reserve(session, self._holdings(), stay=stay)
 
     def _holdings(self) -> list[Holding]:
         """Return who holds what now, those included who have just started."""
@@ -357,29 +214,31 @@ class Line:
         ]
         return before + started
 
-    def _copy(self) -> tuple[Placer, Shapes]:
-        """Return a copy of the cluster to try things on."""
-        fork = self.cluster.fork()
-        split = self.policy.allow_split
-        scorer = Concentrated().scorer(fork, ())
-        return Placer(fork, scorer, allow_split=split), Shapes(fork, allow_split=split)
-
     # --- what would be ---------------------------------------------------------------
 
     def trial(self, session: PendingSession) -> Trial:
         """Return a copy of the nodes to try things on, as *session* may use them."""
-        fork = self.cluster.fork()
-        for hold in self._open_holds(session, self._end_of(session)):
-            hold.put_back(fork)
-        split = self.policy.allow_split
         # Which nodes a cluster tries hangs on scores; whether one has room does not.
-        placement = (
+        trial = copy_nodes(
+            self.cluster,
+            self.policy,
             find_placement(self.policy.placement)
             if session.members and not self._problem
-            else Concentrated()
+            else None,
         )
-        placer = Placer(fork, placement.scorer(fork, ()), allow_split=split)
-        return Trial(placer, Shapes(fork, allow_split=split), self._try)
+        for hold in self._keeper.open_to(session, self._end_of(session)):
+            hold.put_back(trial.placer.cluster)
+        return trial
+
+    @property
+    def reservations(self) -> list[Reservation]:
+        """What is kept for whom."""
+        return self._keeper.reservations
+
+    @property
+    def preemptions(self) -> list[PreemptionPlan]:
+        """Who should go for whom."""
+        return self._displacer.proposals
 
     @property
     def holdings(self) -> list[tuple[RunningSession, Holding]]:
@@ -412,54 +271,31 @@ class Line:
     ) -> str:
         """Say why there is no room, and what is done about it."""
         parts = [reasons.explain_no_room(self.cluster, session)]
-        others = [h for h in self._holds if h not in beside and h.shares]
+        others = [h for h in self._keeper.holds if h not in beside and h.shares]
         if others:
             parts.append(reasons.tell_holds(others))
         self._no_room[key] = "; ".join(parts)
-        told = self._displace(session)
-        if not told and self._is_patient(session):
-            told = self._reserve(session)
-            if not told:
-                self._hopeless.add(key)
+        told = self._help(session, key)
         return "; ".join([*parts, told] if told else parts)
 
-    def _displace(self, session: PendingSession) -> str:
-        """Work out who would have to go for *session*; nobody goes yet."""
-        if (
-            not self.policy.preemption.enabled
-            or session.members
-            or len(self.preemptions) >= _MOST_PREEMPTIONS
-            or any(r.session == session.id for r in self.reservations)
-        ):
+    def _help(self, session: PendingSession, key: object) -> str:
+        """Say what is done so that *session* starts: others go, or devices are kept.
+
+        What has been of no use to another one like it is not tried again.
+        """
+        if self._displacer.is_served(session):
+            return reasons.DISPLACES
+        if key not in self._stuck:
+            told = self._displacer.propose(session)
+            if told:
+                return told
+            self._stuck.add(key)
+        if key in self._hopeless or not self._keeper.is_patient(session):
             return ""
-        chosen = {v.session for p in self.preemptions for v in p.victims}
-        placer, shapes = self._copy()
-        found = find_victims(
-            placer,
-            shapes.of(session),
-            session,
-            [r for r in self._running if r.id not in chosen],
-            rules=self.policy.preemption,
-            now=self._now,
-        )
-        if found is None:
-            return ""
-        victims = {v.session for v in found.victims}
-        back = [
-            share
-            for running in self._running
-            if running.id in victims
-            for node, shares in running.holdings
-            if node == found.node
-            for share in shares
-        ]
-        row = self.cluster.row[found.node]
-        why = "kept for a session that displaces another"
-        self._put_aside(
-            Hold(row, free_part(found.shares, back), why=why, session=session.id)
-        )
-        self.preemptions.append(found)
-        return reasons.tell_preemption(found, self.cluster)
+        told = self._keeper.reserve(session, self._holdings())
+        if not told:
+            self._hopeless.add(key)
+        return told
 
 
 def _is_here(running: RunningSession, cluster: Cluster) -> bool:

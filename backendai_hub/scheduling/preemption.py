@@ -1,40 +1,48 @@
 """Who would have to go for a session to start: a dry run, which changes nothing.
 
-A victim must allow it, have strictly less job priority, be in the scope that the group
-names, and have run for long enough. Of the nodes where enough can go, that one is
-chosen where least is lost.
+By job priority, a victim must allow it, have strictly less of it, be in the scope that
+the group names, and have run for long enough. Of the nodes where enough can go, that
+one is chosen where least is lost. Sessions go as a whole, wherever their containers
+are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from backendai_hub.core.groups import Preemption
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.scheduling.placing import Placer
-from backendai_hub.scheduling.shapes import Shape
-from backendai_hub.scheduling.snapshot import (
-    PendingSession,
-    PreemptionPlan,
-    RunningSession,
-    Share,
-    Victim,
-)
+from backendai_hub.scheduling.cluster import Mask
+from backendai_hub.scheduling.placing import Room
+from backendai_hub.scheduling.snapshot import PendingSession, RunningSession
+from backendai_hub.scheduling.trials import Trial
 
 _MOST_NODES = 64
 """How many nodes are tried, those with the most candidates first."""
+_MOST_TOGETHER = 256
+"""How many candidates are looked at for what needs several nodes at once."""
+
+
+def can_go(other: RunningSession, *, rules: Preemption, now: int) -> bool:
+    """Tell whether *other* may be displaced at all."""
+    return (
+        other.preemptible
+        and not (other.leaving or other.system)
+        and now - other.started >= rules.min_runtime
+    )
 
 
 def may_displace(
     session: PendingSession, other: RunningSession, rules: Preemption, now: int
 ) -> bool:
-    """Tell whether *other* may be displaced for *session*."""
+    """Tell whether *other* may be displaced for *session* by job priority."""
     return (
-        other.preemptible
+        can_go(other, rules=rules, now=now)
         and other.group == session.group
         and other.job_priority < session.job_priority
-        and now - other.started >= rules.min_runtime
         and _same_scope(session, other, rules.victim_scope)
     )
 
@@ -66,97 +74,117 @@ _ORDERS: dict[str, Callable[[RunningSession], Any]] = {
 }
 
 
+class Found(NamedTuple):
+    """Where a session would start, and who would have to go."""
+
+    rooms: tuple[Room, ...]
+    victims: tuple[RunningSession, ...]
+
+
 def find_victims(
-    placer: Placer,
-    shape: Shape,
+    trial: Trial,
     session: PendingSession,
-    running: Iterable[RunningSession],
+    candidates: Sequence[RunningSession],
     *,
-    rules: Preemption,
+    order: str,
     now: int,
-) -> PreemptionPlan | None:
-    """Return who would have to go, or None; ``placer`` is on a copy of the cluster."""
+) -> Found | None:
+    """Return who of *candidates* would have to go, or None if all would not do.
+
+    ``trial`` is on a copy of the cluster, where the session finds no room; it is left
+    as it was. ``order`` names who goes first.
+    """
+    ordered = sorted(candidates, key=_ORDERS[order])
+    if session.members and session.layout != "one-node":
+        return _Search(trial, session, None).run(ordered[:_MOST_TOGETHER])
+    cluster = trial.placer.cluster
     rows: dict[int, list[RunningSession]] = {}
-    for other in running:
-        if may_displace(session, other, rules, now):
-            for node in {node for node, _ in other.holdings}:
-                row = placer.cluster.row.get(node)
-                if row is not None:
-                    rows.setdefault(row, []).append(other)
-    best: tuple[Any, int, list[RunningSession], tuple[Share, ...]] | None = None
-    serving = placer.cluster.serving(session.owner_id)
-    order = sorted(rows, key=lambda row: (-len(rows[row]), row))
-    for row in [r for r in order if serving[r]][:_MOST_NODES]:
-        candidates = sorted(rows[row], key=_ORDERS[rules.order])
-        found = _try_node(placer, shape, row, candidates)
+    for other in ordered:
+        for row in {cluster.row[n] for n, _ in other.holdings if n in cluster.row}:
+            rows.setdefault(row, []).append(other)
+    serving = cluster.serving(session.owner_id)
+    barred = trial.shapes.of(session).barred
+    open_ = [r for r in rows if serving[r] and (barred is None or not barred[r])]
+    best: tuple[Any, Found] | None = None
+    for row in sorted(open_, key=lambda r: (-len(rows[r]), r))[:_MOST_NODES]:
+        found = _Search(trial, session, row).run(rows[row])
         if found is None:
             continue
-        victims, shares = found
         cost = (
-            len(victims) if rules.order == "fewest-sessions" else 0,
-            sum(v.job_priority for v in victims),
-            sum(_size(v) * max(0, now - v.started) for v in victims),
-            len(victims),
+            len(found.victims) if order == "fewest-sessions" else 0,
+            sum(v.job_priority for v in found.victims),
+            sum(_size(v) * max(0, now - v.started) for v in found.victims),
+            len(found.victims),
             row,
         )
         if best is None or cost < best[0]:
-            best = (cost, row, victims, shares)
-    if best is None:
-        return None
-    _, row, victims, shares = best
-    return PreemptionPlan(
-        session=session.id,
-        node=placer.cluster.nodes[row].id,
-        shares=shares,
-        mode=rules.mode,
-        victims=tuple(Victim(session=v.id, reason=_tell(v, session)) for v in victims),
-    )
+            best = cost, found
+    return None if best is None else best[1]
 
 
-def _try_node(
-    placer: Placer, shape: Shape, row: int, candidates: Sequence[RunningSession]
-) -> tuple[list[RunningSession], tuple[Share, ...]] | None:
-    """Let candidates go until there is room, then keep who need not have gone."""
-    gone: list[RunningSession] = []
-    for other in candidates:
-        if placer.has_room(shape, row):
-            break
-        _let_go(placer, row, other)
-        gone.append(other)
-    shares: tuple[Share, ...] | None = None
-    if placer.has_room(shape, row):
-        for other in list(gone):
-            _bring_back(placer, row, other)
-            if placer.has_room(shape, row):
+class _Search:
+    """Lets sessions of one node go, or of all, until another one finds room."""
+
+    def __init__(self, trial: Trial, session: PendingSession, row: int | None) -> None:
+        self._trial, self._session, self._row = trial, session, row
+        self._cluster = trial.placer.cluster
+        self._shape = None if session.members else trial.shapes.of(session)
+        self._among: Mask | None = None
+        if row is not None:
+            self._among = np.zeros(len(self._cluster.nodes), bool)
+            self._among[row] = True
+
+    def run(self, candidates: Sequence[RunningSession]) -> Found | None:
+        """Let candidates go until there is room, then keep who need not have gone."""
+        gone: list[RunningSession] = []
+        waiting = list(candidates)
+        step = 1
+        while waiting and not self._fits():
+            for other in waiting[:step]:
+                self._let_go(other)
+            gone += waiting[:step]
+            del waiting[:step]
+            step = 1 if self._row is not None else 2 * step
+        rooms = None
+        if gone and self._fits():
+            self._spare(gone)
+            rooms = self._trial.take(self._session, self._among)
+            for room in reversed(rooms or ()):
+                self._trial.placer.undo(room)
+        for other in gone:
+            self._bring_back(other)
+        return Found(tuple(rooms), tuple(gone)) if rooms else None
+
+    def _spare(self, gone: list[RunningSession]) -> None:
+        """Bring those back without whom there is room, the last one first."""
+        for other in reversed(list(gone)):
+            self._bring_back(other)
+            if self._fits():
                 gone.remove(other)
             else:
-                _let_go(placer, row, other)
-        taken = placer.take(shape, row)
-        if taken is not None:
-            shares = tuple(taken)
-            placer.cluster.give(row, taken)
-    for other in gone:
-        _bring_back(placer, row, other)
-    return None if shares is None or not gone else (gone, shares)
+                self._let_go(other)
+
+    def _fits(self) -> bool:
+        if self._shape is not None and self._row is not None:
+            return self._trial.placer.has_room(self._shape, self._row)
+        return self._trial.fits(self._session, self._among)
+
+    def _let_go(self, other: RunningSession) -> None:
+        let_go(self._trial, other)
+
+    def _bring_back(self, other: RunningSession) -> None:
+        for node, shares in other.holdings:
+            row = self._cluster.row.get(node)
+            if row is not None:
+                self._cluster.spare[row] -= 1
+                self._cluster.take(row, shares)
 
 
-def _on(placer: Placer, row: int, other: RunningSession) -> list[Share]:
-    node = placer.cluster.nodes[row].id
-    return [s for where, shares in other.holdings if where == node for s in shares]
-
-
-def _let_go(placer: Placer, row: int, other: RunningSession) -> None:
-    placer.cluster.give(row, _on(placer, row, other))
-    placer.cluster.spare[row] += 1
-
-
-def _bring_back(placer: Placer, row: int, other: RunningSession) -> None:
-    placer.cluster.spare[row] -= 1
-    placer.cluster.take(row, _on(placer, row, other))
-
-
-def _tell(victim: RunningSession, session: PendingSession) -> str:
-    return (
-        f"its job priority {victim.job_priority} is below {session.job_priority},"
-        f" and it holds what session {session.id} needs"
-    )
+def let_go(trial: Trial, other: RunningSession) -> None:
+    """Let *trial* be without a session that runs."""
+    cluster = trial.placer.cluster
+    for node, shares in other.holdings:
+        row = cluster.row.get(node)
+        if row is not None:
+            cluster.give(row, shares)
+            cluster.spare[row] += 1

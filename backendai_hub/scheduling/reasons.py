@@ -10,15 +10,18 @@ import numpy as np
 from backendai_hub.core.slots import MILLI, SlotType, describe_amount, slot_type
 from backendai_hub.scheduling.cluster import Cluster, Mask, Vector
 from backendai_hub.scheduling.holds import Hold
+from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
     PreemptionPlan,
     Reservation,
+    RunningSession,
 )
 from backendai_hub.scheduling.strategies import comparing_order
 
 NO_NODES = "no node has joined yet; it starts when one does"
 NO_NODES_IN_GROUP = "no node is in its resource group yet; it starts when one is"
+DISPLACES = "it starts once the sessions have left that make room for it"
 _OTHERS = "cannot keep users apart and serves somebody else"
 _FULL = "runs as many containers as it may"
 
@@ -195,10 +198,28 @@ def tell_reservation(reservation: Reservation, cluster: Cluster) -> str:
 def tell_preemption(plan: PreemptionPlan, cluster: Cluster) -> str:
     """Say who would have to go."""
     count = len(plan.victims)
+    names = {p.node: cluster.nodes[cluster.row[p.node]].name for p in plan.parts}
+    whose = "that borrow" if plan.kind == "reclaim" else "of less job priority"
+    if count == 1 and plan.kind == "reclaim":
+        whose = "that borrows"
     return (
-        f"{'1 session' if count == 1 else f'{count} sessions'} of less job priority on"
-        f" {cluster.nodes[cluster.row[plan.node]].name} would have to go for it"
+        f"{'1 session' if count == 1 else f'{count} sessions'} {whose} on"
+        f" {', '.join(sorted(names.values()))} would have to go for it"
     )
+
+
+def tell_victim(victim: RunningSession, session: PendingSession) -> str:
+    """Say why a session has to go, to those whose it is."""
+    return (
+        f"its job priority {victim.job_priority} is below {session.job_priority},"
+        f" and it holds what session {session.id} needs"
+    )
+
+
+def tell_coming(rooms: Sequence[Room], cluster: Cluster) -> str:
+    """Say where room becomes free by itself."""
+    names = sorted({cluster.nodes[room.row].name for room in rooms})
+    return f"there is room on {', '.join(names)} once those have left that are ending"
 
 
 def explain_never(cluster: Cluster, session: PendingSession) -> str | None:

@@ -120,6 +120,10 @@ class RunningSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it ends at the latest, if that is known."""
     job_priority: int = 0
     preemptible: bool = False
+    leaving: bool = False
+    """Whether it is on its way out: nobody has to displace it any more."""
+    system: bool = False
+    """Whether it serves the others: it counts in no quota, and stays."""
 
 
 class ReservedWindow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -158,6 +162,11 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rack_label: str = "rack"
     """The label that tells which nodes are close to each other."""
 
+    @property
+    def displaces(self) -> bool:
+        """Whether sessions that run may have to go for others."""
+        return self.preemption.enabled
+
 
 class ReservedPart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Devices of one node that are kept for one container."""
@@ -176,6 +185,8 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it can start at the latest; None while nobody knows who leaves when."""
     displacing: bool = False
     """Whether it waits for sessions that it has displaced, and for exactly those."""
+    victims: tuple[str, ...] = ()
+    """Whom it has displaced, by id."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -235,19 +246,29 @@ class PreemptionPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     session: str
     node: str
+    """For a cluster, the node of its first container; ``shares`` are that one's."""
     shares: tuple[Share, ...]
     mode: Literal["terminate", "reschedule"]
     victims: tuple[Victim, ...]
+    kind: Literal["priority", "reclaim"] = "priority"
+    """Whether its job priority is higher, or it gets back what it is guaranteed."""
+    members: tuple[ReservedPart, ...] = ()
+    """For a cluster, where every container would start, the first one too."""
+
+    @property
+    def parts(self) -> tuple[ReservedPart, ...]:
+        """Where each of its containers would start."""
+        return self.members or (ReservedPart(node=self.node, shares=self.shares),)
 
     def reserve(self, group: str) -> Reservation:
         """Return what keeps the room for it while its victims leave."""
-        part = ReservedPart(node=self.node, shares=self.shares)
         return Reservation(
             session=self.session,
             group=group,
-            parts=(part,),
+            parts=self.parts,
             starts=None,
             displacing=True,
+            victims=tuple(victim.session for victim in self.victims),
         )
 
 
