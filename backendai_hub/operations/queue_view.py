@@ -29,7 +29,7 @@ from backendai_hub.db.snapshots import find_nodes, load_nodes
 from backendai_hub.db.versions import Stale
 from backendai_hub.operations.group_policies import GroupPolicies
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.submit import pending
+from backendai_hub.operations.prepare import pending
 from backendai_hub.scheduling.snapshot import (
     NodeState,
     PendingSession,
@@ -126,15 +126,10 @@ class QueueView:
         gained |= await self._read_nodes(connection, stale)
         groups = {r.resource_group_id or "" for r in self.records.values()}
         await self._policies.read(connection, groups, self._nodes.values(), stale)
-        # What runs, and until when, matters to those who get devices reserved or
-        # displace others.
-        matters = self._is_anybody_displaced() or self._has_waited_long()
-        self._running = await load_running(connection) if matters else ()
+        # What runs, and until when, matters to those who get devices reserved.
+        long = self._has_waited_long()
+        self._running = await load_running(connection) if long else ()
         return gained
-
-    def _is_anybody_displaced(self) -> bool:
-        """Tell whether in any group somebody may have to go for somebody else."""
-        return any(policy.displaces for policy in self._policies.found.values())
 
     def _has_waited_long(self) -> bool:
         """Tell whether anybody waits for whom something may be reserved."""

@@ -13,7 +13,7 @@ from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.images import Image
 from backendai_hub.operations.platform import Settings
-from backendai_hub.operations.submit import resolve_amounts
+from backendai_hub.operations.request_amounts import resolve_amounts
 
 PLATFORM = SimpleNamespace(settings=Settings(default_cpu=1000, default_memory=3))
 
