@@ -126,10 +126,15 @@ class QueueView:
         gained |= await self._read_nodes(connection, stale)
         groups = {r.resource_group_id or "" for r in self.records.values()}
         await self._policies.read(connection, groups, self._nodes.values(), stale)
-        # What runs, and until when, matters to those who get devices reserved.
-        long = self._has_waited_long()
-        self._running = await load_running(connection) if long else ()
+        # What runs, and until when, matters to those who get devices reserved or
+        # displace others.
+        matters = self._is_anybody_displaced() or self._has_waited_long()
+        self._running = await load_running(connection) if matters else ()
         return gained
+
+    def _is_anybody_displaced(self) -> bool:
+        """Tell whether in any group somebody may have to go for somebody else."""
+        return any(policy.displaces for policy in self._policies.found.values())
 
     def _has_waited_long(self) -> bool:
         """Tell whether anybody waits for whom something may be reserved."""
