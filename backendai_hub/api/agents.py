@@ -86,11 +86,15 @@ class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceShare(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a device: *amount* of *slot*, in the slot's smallest unit."""
+    """A part of a device: *amount* of *slot*, in the slot's smallest unit.
+
+    ``slices`` says, as bits, which instance of a device that is cut into some.
+    """
 
     device: str
     slot: str
     amount: int
+    slices: int = 0
 
 
 class RegistryCredential(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,7 +241,10 @@ class LogParcel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A node's full account of itself. Reports are numbered by ``sequence``."""
+    """A node's full account of itself. Reports are numbered by ``sequence``.
+
+    ``labels`` and ``max_containers`` are from the node's own configuration.
+    """
 
     protocol: int
     version: str
@@ -253,6 +260,8 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation
     images: list[str] = []
     image_progress: list[ImageProgress] = []
+    labels: dict[str, str] = {}
+    max_containers: int | None = None
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ class SessionRequest(
     times in all, when its node is lost or it could not be started there; what has run
     before is known to have stopped then. ``agents`` are the nodes it may run on,
     ``preferred_agents`` those that are tried first; both are for administrators.
+    ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``.
     """
 
     image: str
@@ -55,6 +56,7 @@ class SessionRequest(
     is_preemptible: bool = True
     agents: list[str] = []
     preferred_agents: list[str] = []
+    labels: dict[str, str] = {}
 
 
 class SessionLog(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+import re
+from collections.abc import Iterable, Mapping
+from enum import IntEnum, StrEnum
+from typing import Final
 
 import msgspec
+
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.slots import MILLI
+
+MOST_SLICES: Final = 16
+"""Into how many slices a device may be cut."""
+_MOST_KINDS: Final = 32
+_MOST_LABELS: Final = 64
+_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9._/-]{0,61}[a-z0-9])?", re.ASCII)
+_LONGEST_VALUE: Final = 128
+
+
+PROTOCOL_OF_JOBS: Final = 2
+"""The protocol since which agents run batch sessions and clusters for certain."""
+
+
+def protocol_for(session_type: str, cluster_size: int) -> int:
+    """Return the least protocol of a node that can run such a session."""
+    plain = session_type == "interactive" and cluster_size == 1
+    return 1 if plain else PROTOCOL_OF_JOBS
 
 
 class AgentStatus(StrEnum):
@@ -16,12 +39,38 @@ class AgentStatus(StrEnum):
     TERMINATED = "TERMINATED"
 
 
+class Distance(IntEnum):
+    """How far two devices of one node are from each other; 0 is closest."""
+
+    DIRECT = 0
+    """A link of their own, such as NVLink."""
+    BOARD = 1
+    """On one board."""
+    SWITCH = 2
+    """Behind one PCIe switch."""
+    SWITCHES = 3
+    """Behind several PCIe switches."""
+    BRIDGE = 4
+    """At one PCIe host bridge."""
+    NUMA = 5
+    """At one NUMA node."""
+    SYSTEM = 6
+    """At different NUMA nodes."""
+
+
 class Device(msgspec.Struct, frozen=True, kw_only=True):
     """One thing on a node that is handed out: its processors, memory, or a GPU.
 
     ``id`` is stable across restarts of the node (for GPUs the vendor's UUID, never
     an index). ``slots`` is capacity in smallest units: ``{"cuda.device": 1000}``.
-    ``whole`` devices are given undivided to at most one session.
+    ``whole`` devices are given undivided to at most one session. ``links`` says how far
+    other devices of the node are, by id, as :class:`Distance`; who is not named is
+    farther than any that is.
+
+    ``profiles`` are the kinds of instance that a device can be cut into: for each slot
+    the places where one fits, as bits of the slices it takes. The device gives any
+    that do not overlap, and nothing of ``slots`` meanwhile.
+    ``{"cuda.device:1g.10gb-mig": [0b1, 0b10], "cuda.device:2g.20gb-mig": [0b11]}``
     """
 
     id: str
@@ -30,6 +79,80 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     numa: int | None = None
     whole: bool = False
+    links: dict[str, int] = {}
+    profiles: dict[str, list[int]] = {}
+
+    @property
+    def slices(self) -> int:
+        """All slices that instances may take, as bits."""
+        return unite(place for places in self.profiles.values() for place in places)
+
+    @property
+    def offer(self) -> dict[str, int]:
+        """How much of each slot there is in all, instances among them."""
+        return {
+            **self.slots,
+            **{s: MILLI * count_places(p) for s, p in self.profiles.items()},
+        }
+
+    def check(self) -> None:
+        """Refuse slices that nobody could reckon with."""
+        places = [p for found in self.profiles.values() for p in found]
+        if len(self.profiles) > _MOST_KINDS or any(
+            not 0 < p < 1 << MOST_SLICES for p in places
+        ):
+            raise InvalidRequestError(
+                f"device {self.id[:64]}: it is cut into at most {MOST_SLICES} slices,"
+                f" for at most {_MOST_KINDS} kinds of instance"
+            )
+
+
+def unite(masks: Iterable[int]) -> int:
+    """Return every bit that is set in any of *masks*."""
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
+
+
+def count_places(places: Iterable[int]) -> int:
+    """Return how many of *places* can be taken at the same time.
+
+    Each takes slices that lie next to each other, so whoever ends first leaves most.
+    """
+    count = taken = 0
+    for place in sorted(set(places), key=int.bit_length):
+        if place and not place & taken:
+            taken |= place
+            count += 1
+    return count
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Refuse labels that are many, long, or could not be written on a command line."""
+    if len(labels) > _MOST_LABELS:
+        raise InvalidRequestError(f"labels: at most {_MOST_LABELS}, not {len(labels)}")
+    for name, value in labels.items():
+        if _LABEL.fullmatch(name) is None:
+            raise InvalidRequestError(
+                f"labels: {name[:64]!r} will not do; use 1 to 63 small letters, digits,"
+                " '-', '_', '.' or '/', beginning and ending with a letter or digit"
+            )
+        if len(value) > _LONGEST_VALUE or not value.isprintable():
+            raise InvalidRequestError(
+                f"labels: the value of {name} has at most {_LONGEST_VALUE} characters,"
+                " all of which can be printed"
+            )
+
+
+def join_labels(
+    reported: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what a node is labelled: operators' words win over the node's own.
+
+    An empty word of theirs takes a label away.
+    """
+    return {name: v for name, v in sorted({**reported, **given}.items()) if v}
 
 
 class Isolation(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,5 +199,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     images: list[str] = []
     last_seen_at: str | None = None
     unknown_containers: list[str] = []
+    labels: dict[str, str] = {}
+    """What sessions may ask for: its own labels, and over them the operators'."""
+    max_containers: int | None = None
     drain: Drain | None = None
     """Why it takes nothing new, where that has been said with a reason."""

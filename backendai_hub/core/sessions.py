@@ -176,6 +176,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     tag: str | None = None
     job_priority: int = 0
     is_preemptible: bool = True
+    labels: dict[str, str] = {}
+    """What its nodes must be labelled."""
     idle_expires_at: str | None = None
     """When it ends unless it is used; told where one session is asked for, if known."""
 

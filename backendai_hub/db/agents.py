@@ -45,6 +45,9 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
     enrolled_at: datetime
     first_seen_at: datetime | None
     last_seen_at: datetime | None
+    labels: dict[str, str] = {}
+    set_labels: dict[str, str] = {}
+    max_containers: int | None = None
 
 
 class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +61,9 @@ class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True):
     numa: int | None
     whole: bool
     present: bool
+    links: dict[str, int] = {}
+    profiles: dict[str, list[int]] = {}
+    slices: int = 0
 
 
 class Balance(msgspec.Struct, frozen=True):
@@ -135,6 +141,9 @@ def _looks(record: AgentRecord) -> tuple[object, ...]:
         record.architecture,
         record.isolation,
         record.first_seen_at is None,
+        record.labels,
+        record.set_labels,
+        record.max_containers,
     )
 
 

@@ -64,15 +64,17 @@ async def _load_holdings(
             AllocationRow.device_id,
             AllocationRow.slot,
             AllocationRow.amount,
+            AllocationRow.slices,
         )
         .join(ContainerRow, ContainerRow.id == AllocationRow.container_id)
         .where(AllocationRow.freed_at.is_(None))
         .order_by(AllocationRow.id)
     )
     held: dict[str, dict[tuple[str, str], list[Share]]] = {}
-    for session_id, container, node, device, slot, amount in rows:
+    for session_id, container, node, device, slot, amount, slices in rows:
         containers = held.setdefault(session_id, {})
-        containers.setdefault((container, node), []).append(Share(device, slot, amount))
+        shares = containers.setdefault((container, node), [])
+        shares.append(Share(device, slot, amount, slices))
     return {
         session_id: tuple((node, tuple(s)) for (_, node), s in containers.items())
         for session_id, containers in held.items()

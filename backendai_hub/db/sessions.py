@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from backendai_hub.api.agents import DeviceShare
 from backendai_hub.core.errors import NotFoundError, StaleRevisionError
 from backendai_hub.core.quotas import ScopeKind, charge
 from backendai_hub.core.sessions import (
@@ -96,6 +97,7 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     is_preemptible: bool = True
     agents: list[str] = []
     preferred_agents: list[str] = []
+    labels: dict[str, str] = {}
 
     @property
     def scopes(self) -> tuple[tuple[ScopeKind, str], ...]:
@@ -559,6 +561,7 @@ _VIEW: Select[*tuple[Any, ...]] = (
         SessionRow.tag,
         SessionRow.job_priority,
         SessionRow.is_preemptible,
+        SessionRow.labels,
         case((SessionRow.type == str(SessionType.BATCH), _DEPENDENCIES)).label("after"),
     )
     .join(UserRow, UserRow.id == SessionRow.owner_id)
@@ -598,7 +601,7 @@ def _view(row: Any) -> Session:
         reason, agent, resource_group, priority, created_at, scheduled_at, started_at,
         ended_at, deadline_at, exit_code, server, prefix, revision, held, result,
         requeues, max_attempts, batch_timeout, starts_at, tag, job_priority,
-        is_preemptible, after,
+        is_preemptible, labels, after,
     ) = row
     # fmt: on
     return Session(
@@ -635,6 +638,7 @@ def _view(row: Any) -> Session:
         tag=tag,
         job_priority=job_priority,
         is_preemptible=is_preemptible,
+        labels=labels,
     )
 
 
@@ -800,17 +804,21 @@ async def get_secrets(
 
 async def list_shares(
     connection: AsyncConnection, ids: Sequence[str]
-) -> list[tuple[str, str, str, int]]:
-    """List live (container, device name, slot, amount) of these containers."""
+) -> list[tuple[str, DeviceShare]]:
+    """List what each of these containers has now, by the names of devices."""
     rows = await connection.execute(
         select(
             AllocationRow.container_id,
             DeviceRow.name,
             AllocationRow.slot,
             AllocationRow.amount,
+            AllocationRow.slices,
         )
         .join(DeviceRow, DeviceRow.id == AllocationRow.device_id)
         .where(AllocationRow.container_id.in_(ids), AllocationRow.freed_at.is_(None))
-        .order_by(DeviceRow.name)
+        .order_by(DeviceRow.name, AllocationRow.slot, AllocationRow.slices)
     )
-    return [(c, d, s, a) for c, d, s, a in rows]
+    return [
+        (container, DeviceShare(device=device, slot=slot, amount=n, slices=slices))
+        for container, device, slot, n, slices in rows
+    ]

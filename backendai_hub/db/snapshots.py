@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import select
+import msgspec
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.agents import AgentStatus
+from backendai_hub.core.agents import AgentStatus, join_labels
 from backendai_hub.core.operators import StopKind, tell_drain
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import OCCUPYING
@@ -20,7 +21,7 @@ from backendai_hub.db.agents import (
     list_devices,
 )
 from backendai_hub.db.stops import list_stops
-from backendai_hub.db.tables import DeviceRow, SessionRow
+from backendai_hub.db.tables import AllocationRow, DeviceRow, SessionRow
 from backendai_hub.scheduling.snapshot import DeviceState, NodeState
 
 
@@ -50,16 +51,56 @@ async def load_nodes(
     single = [a.id for a in found if not _serves_many(a)] if whose else []
     owners = await _sole_owners(connection, single) if single else {}
     drains = await _load_drains(connection, found)
+    sliced = await load_sliced(connection, [d.id for d in listed if d.slices])
+    counts = await count_containers(
+        connection, [a.id for a in found if a.max_containers is not None]
+    )
     return tuple(
-        _node(
-            agent,
-            devices.get(agent.id, []),
-            balances,
-            owner=owners.get(agent.id),
-            drain=drains.get(agent.id, ""),
+        msgspec.structs.replace(
+            _node(
+                agent,
+                _devices(devices.get(agent.id, []), balances, sliced),
+                owner=owners.get(agent.id),
+                drain=drains.get(agent.id, ""),
+            ),
+            containers=counts.get(agent.id, 0),
         )
         for agent in found
     )
+
+
+async def load_sliced(
+    connection: AsyncConnection, devices: Collection[str]
+) -> dict[str, int]:
+    """Return which slices of these devices are in use, as bits."""
+    if not devices:
+        return {}
+    rows = await connection.execute(
+        select(AllocationRow.device_id, AllocationRow.slices).where(
+            AllocationRow.device_id.in_(devices),
+            AllocationRow.freed_at.is_(None),
+            AllocationRow.slices > 0,
+        )
+    )
+    sliced: dict[str, int] = {}
+    for device, slices in rows:
+        sliced[device] = sliced.get(device, 0) | slices
+    return sliced
+
+
+async def count_containers(
+    connection: AsyncConnection, nodes: Collection[str]
+) -> dict[str, int]:
+    """Return how many containers these nodes have that hold something there."""
+    if not nodes:
+        return {}
+    rows = await connection.execute(
+        select(DeviceRow.agent_id, func.count(AllocationRow.container_id.distinct()))
+        .join(AllocationRow, AllocationRow.device_id == DeviceRow.id)
+        .where(DeviceRow.agent_id.in_(nodes), AllocationRow.freed_at.is_(None))
+        .group_by(DeviceRow.agent_id)
+    )
+    return {node: int(count) for node, count in rows}
 
 
 async def _load_drains(
@@ -97,8 +138,7 @@ async def _sole_owners(
 
 def _node(
     agent: AgentRecord,
-    devices: Sequence[DeviceRecord],
-    balances: Mapping[tuple[ScopeKind, str], Mapping[str, Balance]],
+    devices: tuple[DeviceState, ...],
     *,
     owner: str | None,
     drain: str,
@@ -114,25 +154,44 @@ def _node(
         group=agent.resource_group_id or "",
         runtime=str(agent.isolation.get("runtime", "")),
         architecture=agent.architecture,
-        devices=tuple(
-            _device(d, balances.get((ScopeKind.DEVICE, d.id), {}))
-            for d in devices
-            if d.present
-        ),
+        devices=devices,
         closed=closed,
         sole_owner=owner,
         multi_user=_serves_many(agent),
+        labels=join_labels(agent.labels, agent.set_labels),
+        max_containers=agent.max_containers,
+    )
+
+
+def _devices(
+    records: Sequence[DeviceRecord],
+    balances: Mapping[tuple[ScopeKind, str], Mapping[str, Balance]],
+    sliced: Mapping[str, int],
+) -> tuple[DeviceState, ...]:
+    """Describe the devices of one node that are there."""
+    ids = {record.name: record.id for record in records if record.present}
+    return tuple(
+        msgspec.structs.replace(
+            _device(record, balances.get((ScopeKind.DEVICE, record.id), {})),
+            links={ids[n]: far for n, far in record.links.items() if n in ids},
+            sliced=sliced.get(record.id, 0),
+        )
+        for record in records
+        if record.present
     )
 
 
 def _device(record: DeviceRecord, slots: Mapping[str, Balance]) -> DeviceState:
-    total = {slot: balance.quota or 0 for slot, balance in slots.items()}
+    # What a device offered once, or is not cut into any more, it does not have.
+    total = {slot: b.quota for slot, b in slots.items() if b.quota}
     return DeviceState(
         id=record.id,
         name=record.name,
         total=total,
-        free={s: max(0, total[s] - balance.used) for s, balance in slots.items()},
+        free={s: max(0, most - slots[s].used) for s, most in total.items()},
         whole=record.whole,
         numa=record.numa,
         kind=record.kind,
+        model=record.model,
+        profiles={s: tuple(places) for s, places in record.profiles.items()},
     )

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core import batch as rules
 from backendai_hub.core.access import Action, Caller, Principal, can
+from backendai_hub.core.agents import check_labels
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.names import fold
 from backendai_hub.core.sessions import TERMINAL, SessionType
@@ -31,6 +32,7 @@ _RESERVED = ("JUPYTERHUB_", "BACKENDAI_", "JPY_")
 def check_batch(principal: Principal, request: SessionRequest) -> None:
     """Refuse what does not go together, whatever there is in the database."""
     rules.check_tag(request.tag)
+    check_labels(request.labels)
     if request.job_priority is not None and abs(request.job_priority) >= 1 << 31:
         raise InvalidRequestError(
             f"job_priority: {request.job_priority} is not a number of 32 bits"
@@ -82,6 +84,7 @@ async def read_extras(
         "tag": request.tag,
         "job_priority": job_priority,
         "is_preemptible": request.is_preemptible,
+        "labels": request.labels,
     }
     if request.agents or request.preferred_agents:
         if not can(principal, Action.READ_AGENTS):

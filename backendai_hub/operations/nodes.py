@@ -22,7 +22,13 @@ from backendai_hub.api.agents import (
     SessionFile,
 )
 from backendai_hub.core.access import Action
-from backendai_hub.core.agents import Agent, AgentStatus, Drain, Isolation
+from backendai_hub.core.agents import (
+    Agent,
+    AgentStatus,
+    Drain,
+    Isolation,
+    join_labels,
+)
 from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
@@ -183,12 +189,10 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         sources = {*chosen, *(install.image_id for install in asked)}
         logins = await installs.list_logins(connection, sources)
         shares: dict[str, list[DeviceShare]] = {}
-        for container, device, slot, amount in await sessions.list_shares(
+        for container, share in await sessions.list_shares(
             connection, [c.id for c in wanted]
         ):
-            shares.setdefault(container, []).append(
-                DeviceShare(device=device, slot=slot, amount=amount)
-            )
+            shares.setdefault(container, []).append(share)
     return AssignmentSet(
         agent_id=agent_id,
         generation=agent.generation,
@@ -346,6 +350,8 @@ async def list_agents(platform: Platform) -> list[Agent]:
             images=r.images,
             last_seen_at=format_time(r.last_seen_at),
             unknown_containers=r.unknown,
+            labels=join_labels(r.labels, r.set_labels),
+            max_containers=r.max_containers,
             drain=_show_drain(drains.get(r.id), left.get(r.id, Left(0, None, 0))),
         )
         for r in records

@@ -247,6 +247,7 @@ async def _write(
                     "device_id": share.device,
                     "slot": share.slot,
                     "amount": share.amount,
+                    "slices": share.slices,
                 }
                 for share in piece.shares
             ]

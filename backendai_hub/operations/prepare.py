@@ -325,4 +325,5 @@ def pending(record: SessionRecord, image: Image, *, hold: str = "") -> PendingSe
         lifetime=record.batch_timeout,
         nodes=tuple(record.agents or record.preferred_agents),
         only_nodes=bool(record.agents),
+        labels=record.labels,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, String, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backendai_hub.db.tables.base import (
@@ -17,9 +17,14 @@ from backendai_hub.db.tables.base import (
     Name,
 )
 
+_NOTHING = text("'{}'")
+
 
 class AgentRow(Base):
-    """One node. ``generation`` is the version of what it should run."""
+    """One node. ``generation`` is the version of what it should run.
+
+    ``labels`` are those it reports, ``set_labels`` those operators give it.
+    """
 
     __tablename__ = "agents"
     __table_args__ = (
@@ -48,10 +53,21 @@ class AgentRow(Base):
     enrolled_at: Mapped[Moment]
     first_seen_at: Mapped[Moment | None]
     last_seen_at: Mapped[Moment | None]
+    labels: Mapped[dict[str, str]] = mapped_column(
+        Document, default=dict, server_default=_NOTHING
+    )
+    set_labels: Mapped[dict[str, str]] = mapped_column(
+        Document, default=dict, server_default=_NOTHING
+    )
+    max_containers: Mapped[int | None]
 
 
 class DeviceRow(Base):
-    """One device of a node. ``name`` is the node's stable id for it."""
+    """One device of a node. ``name`` is the node's stable id for it.
+
+    ``links`` are by such names. ``slices`` are all that ``profiles`` name, as bits; 0
+    for what is not cut.
+    """
 
     __tablename__ = "devices"
     __table_args__ = (UniqueConstraint("agent_id", "name"),)
@@ -64,6 +80,13 @@ class DeviceRow(Base):
     numa: Mapped[int | None]
     whole: Mapped[bool] = mapped_column(default=False)
     present: Mapped[bool] = mapped_column(default=True)
+    links: Mapped[dict[str, int]] = mapped_column(
+        Document, default=dict, server_default=_NOTHING
+    )
+    profiles: Mapped[dict[str, list[int]]] = mapped_column(
+        Document, default=dict, server_default=_NOTHING
+    )
+    slices: Mapped[Amount] = mapped_column(default=0, server_default="0")
 
 
 class EnrollTokenRow(Base):

@@ -115,6 +115,9 @@ class SessionRow(Base):
     preferred_agents: Mapped[list[str]] = mapped_column(
         Document, default=list, server_default=text("'[]'")
     )
+    labels: Mapped[dict[str, str]] = mapped_column(
+        Document, default=dict, server_default=text("'{}'")
+    )
 
 
 class DependencyRow(Base):
@@ -178,16 +181,21 @@ class ContainerRow(Base):
 
 
 class AllocationRow(Base):
-    """A share of one device held by one container; freed exactly once."""
+    """A share of one device held by one container; freed exactly once.
+
+    ``slices`` are those of the device that it takes, as bits; 0 if it is not cut.
+    """
 
     __tablename__ = "allocations"
     __table_args__ = (
         CheckConstraint("amount > 0", name="amount"),
+        CheckConstraint("slices >= 0", name="slices"),
         Index(
             "uq_allocations_live",
             "container_id",
             "device_id",
             "slot",
+            "slices",
             unique=True,
             sqlite_where=text("freed_at IS NULL"),
             postgresql_where=text("freed_at IS NULL"),
@@ -207,6 +215,7 @@ class AllocationRow(Base):
     device_id: Mapped[Id] = mapped_column(ForeignKey("devices.id"))
     slot: Mapped[str] = mapped_column(String(128))
     amount: Mapped[Amount]
+    slices: Mapped[Amount] = mapped_column(default=0, server_default="0")
     freed_at: Mapped[Moment | None]
     counted_until: Mapped[Moment | None]
     """Up to when its use has been counted; none of it yet if there is nothing."""
