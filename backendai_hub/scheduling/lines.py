@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from backendai_hub.scheduling import reasons
@@ -35,6 +35,8 @@ from backendai_hub.scheduling.snapshot import (
 from backendai_hub.scheduling.strategies import Dispersed, RoundRobin
 from backendai_hub.scheduling.trials import Trial, copy_nodes
 
+Build = Callable[[Sequence[NodeState]], Cluster]
+"""Makes arrays of nodes, for one line to use up."""
 Head = tuple[int, int]
 """Minus the priority, and the index in the snapshot's queue."""
 
@@ -48,13 +50,14 @@ class Line:
         indices: Sequence[int],
         nodes: Sequence[NodeState],
         policy: GroupPolicy,
+        build: Build = Cluster,
     ) -> None:
         self.policy = policy
         self._queue = [snapshot.queue[i] for i in indices]
         self._indices = indices
         self._head = -1
         self._problem = "" if nodes else _nobody(snapshot)
-        self.cluster = Cluster(nodes)
+        self.cluster = build(nodes)
         self._order, scorer = self._follow(policy)
         split = policy.allow_split
         placer = Placer(self.cluster, scorer, allow_split=split)
@@ -306,12 +309,12 @@ def _nobody(snapshot: Snapshot) -> str:
     return reasons.NO_NODES_IN_GROUP if snapshot.nodes else reasons.NO_NODES
 
 
-def split_queue(snapshot: Snapshot) -> list[Line]:
+def split_queue(snapshot: Snapshot, build: Build = Cluster) -> list[Line]:
     """Return a line for each group; one for all if somebody waits for any group."""
     if any(not session.group for session in snapshot.queue):
         policy = snapshot.groups.get("", GroupPolicy())
         everybody = range(len(snapshot.queue))
-        return [Line(snapshot, everybody, snapshot.nodes, policy)]
+        return [Line(snapshot, everybody, snapshot.nodes, policy, build)]
     indices: dict[str, list[int]] = {}
     for index, session in enumerate(snapshot.queue):
         indices.setdefault(session.group, []).append(index)
@@ -320,6 +323,12 @@ def split_queue(snapshot: Snapshot) -> list[Line]:
         if node.group in nodes:
             nodes[node.group].append(node)
     return [
-        Line(snapshot, indices[g], nodes[g], snapshot.groups.get(g, GroupPolicy()))
+        Line(
+            snapshot,
+            indices[g],
+            nodes[g],
+            snapshot.groups.get(g, GroupPolicy()),
+            build,
+        )
         for g in indices
     ]

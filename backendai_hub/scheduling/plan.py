@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
 
+from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.limits import Charge, Limits
-from backendai_hub.scheduling.lines import Line, split_queue
+from backendai_hub.scheduling.lines import Build, Line, split_queue
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
     Placement,
@@ -26,19 +27,19 @@ _MOST_KNOWN = 4096
 """Of so many requests it is kept what they count; a long queue may share none."""
 
 
-def plan(snapshot: Snapshot, limit: Limit = None) -> Plan:
+def plan(snapshot: Snapshot, limit: Limit = None, *, build: Build = Cluster) -> Plan:
     """Decide one pass. Deterministic; the snapshot is not changed."""
-    return Pass(snapshot).run(limit)
+    return Pass(snapshot, build).run(limit)
 
 
 class Pass:
     """A pass that can be left and gone on with: each ``run`` tells what is new."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, build: Build = Cluster) -> None:
         self._snapshot = snapshot
         self._limits = Limits(snapshot.scopes)
         self._charges: dict[int, Charge] = {}
-        self._lines = split_queue(snapshot)
+        self._lines = split_queue(snapshot, build)
         heads = [(line.advance(), place) for place, line in enumerate(self._lines)]
         self._heads = [(head, place) for head, place in heads if head is not None]
         heapify(self._heads)
