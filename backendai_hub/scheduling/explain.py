@@ -6,7 +6,7 @@ devices, limits and order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, takewhile
 
@@ -54,6 +54,29 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why nobody can tell when it starts, if so."""
 
 
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What would become of a session that nobody has asked for yet."""
+
+    nodes: tuple[str, ...] = ()
+    """Where it would start now, by id; nowhere if it would wait."""
+    explanation: Explanation | None = None
+    """Why it would wait, if so."""
+
+
+class _Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """One session in its line after a pass."""
+
+    session: PendingSession
+    line: Line
+    told: str
+    """What the pass says of it."""
+    order: Sequence[str]
+    """Who waits there, by id, in the order of the pass."""
+    place: int
+    snapshot: Snapshot
+    """What the pass was made from, with it in the queue."""
+
+
 class Explainer:
     """Answers questions about who waits after one pass."""
 
@@ -92,13 +115,58 @@ class Explainer:
             return None
         session, line = self._queue[session_id], self._index[session_id]
         order, place = self._order[id(line)], self._place[session_id]
-        changes = self._changes(session, line, groups, least or {})
+        standing = _Standing(
+            session=session,
+            line=line,
+            told=self.plan.waiting[session_id],
+            order=order,
+            place=place,
+            snapshot=self._snapshot,
+        )
+        return self._explain(standing, groups, least or {})
+
+    def consider(
+        self,
+        session: PendingSession,
+        *,
+        groups: tuple[str, ...] = (),
+        least: Mapping[str, int] | None = None,
+    ) -> Verdict:
+        """Tell what would become of *session* if it were asked for now.
+
+        Those who wait have found no room in this pass, whoever comes after them: so it
+        starts if there is room for it as the pass has left the nodes.
+        """
+        line = self._line_of(session.group)
+        if not session.hold and self._is_allowed(session):
+            nodes = line.rehearse(session)
+            if nodes:
+                return Verdict(nodes=nodes)
+        order = self._order.get(id(line), [])
+        place = line.place_of(session, order)
+        snapshot = self._snapshot
+        standing = _Standing(
+            session=session,
+            line=line,
+            told=session.hold or line.why_not(session),
+            order=[*order[: place - 1], session.id, *order[place - 1 :]],
+            place=place,
+            snapshot=replace(snapshot, queue=(*snapshot.queue, session)),
+        )
+        return Verdict(explanation=self._explain(standing, groups, least or {}))
+
+    def _explain(
+        self, standing: _Standing, groups: tuple[str, ...], least: Mapping[str, int]
+    ) -> Explanation:
+        session, line = standing.session, standing.line
+        order, place = standing.order, standing.place
+        changes = self._changes(standing, groups, least)
         forecast = self._foretell(session, line, order[: place - 1])
         return Explanation(
-            session=session_id,
+            session=session.id,
             position=place,
             waiting=len(order),
-            reasons=self._reasons(session, line),
+            reasons=self._reasons(session, line, standing.told),
             changes=tuple(islice(changes, _MOST_CHANGES)),
             starts=forecast.starts,
             at_the_earliest=not forecast.exact,
@@ -110,12 +178,13 @@ class Explainer:
 
     # --- reasons -----------------------------------------------------------------
 
-    def _reasons(self, session: PendingSession, line: Line) -> tuple[str, ...]:
+    def _reasons(
+        self, session: PendingSession, line: Line, told: str
+    ) -> tuple[str, ...]:
         """Return every reason at once, the one that a pass has told first."""
         if session.hold or line.problem:
             return (session.hold or line.problem,)
         lacking = [str(shortfall) for shortfall in self._shortfalls(session)]
-        told = self.plan.waiting[session.id]
         if not lacking:
             return (told,)
         if line.trial(session).fits(session):
@@ -130,12 +199,9 @@ class Explainer:
     # --- what would start it -------------------------------------------------------
 
     def _changes(
-        self,
-        session: PendingSession,
-        line: Line,
-        groups: tuple[str, ...],
-        least: Mapping[str, int],
+        self, standing: _Standing, groups: tuple[str, ...], least: Mapping[str, int]
     ) -> Iterator[Change]:
+        session, line = standing.session, standing.line
         if session.hold or line.problem:
             return
         limits = self._pass.limits
@@ -144,11 +210,8 @@ class Explainer:
             line,
             limits,
             least,
-            before=[
-                self._queue[i]
-                for i in takewhile(lambda i: i != session.id, self.plan.waiting)
-            ],
-            proves=partial(self._proves, session.id),
+            before=self._before(standing),
+            proves=partial(self._proves, standing),
         )
         found = list(search.find())
         elsewhere = list(self._elsewhere(session, groups))
@@ -158,11 +221,27 @@ class Explainer:
         yield from elsewhere
         yield from (c for c in found if c not in own)
 
-    def _proves(self, session_id: str, change: Change) -> bool:
+    def _before(self, standing: _Standing) -> list[PendingSession]:
+        """Return who is served before it, of whatever group."""
+        session = standing.session
+        if session.id in self.plan.waiting:
+            earlier = takewhile(lambda i: i != session.id, self.plan.waiting)
+            return [self._queue[i] for i in earlier]
+        own = set(standing.order[: standing.place - 1])
+        lines = self._index
+        return [
+            one
+            for one in map(self._queue.__getitem__, self.plan.waiting)
+            if one.id in own
+            or (lines[one.id] is not standing.line and one.priority >= session.priority)
+        ]
+
+    def _proves(self, standing: _Standing, change: Change) -> bool:
         """Tell by a pass of its own whether a change starts a session."""
         if len(self._queue) > _MOST_PROVED:
             return False
-        decided = Pass(change.apply(self._snapshot, session_id)).run()
+        session_id = standing.session.id
+        decided = Pass(change.apply(standing.snapshot, session_id)).run()
         return session_id not in decided.waiting
 
     def _elsewhere(
@@ -193,7 +272,7 @@ class Explainer:
     # --- when it starts --------------------------------------------------------------
 
     def _foretell(
-        self, session: PendingSession, line: Line, before: list[str]
+        self, session: PendingSession, line: Line, before: Sequence[str]
     ) -> Forecast:
         if session.hold or line.problem:
             return Forecast(unknown=session.hold or line.problem)

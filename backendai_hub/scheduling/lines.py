@@ -90,10 +90,13 @@ class Line:
             sequencer, placement = find_sequencer("fifo"), Dispersed()
         if isinstance(placement, RoundRobin):
             placement = placement.after(policy.last_node)
-        shares = policy.shares if policy.shares is not None else ShareState()
         typical = gather(self.cluster, policy.typical, self._queue)
-        order = Bands(self._queue, sequencer, shares)
-        return order, placement.scorer(self.cluster, typical)
+        self._sequencer = sequencer
+        return self._bands(self._queue), placement.scorer(self.cluster, typical)
+
+    def _bands(self, queue: Sequence[PendingSession]) -> Bands:
+        shares = self.policy.shares
+        return Bands(queue, self._sequencer, ShareState() if shares is None else shares)
 
     # --- its order ---------------------------------------------------------------
 
@@ -233,6 +236,42 @@ class Line:
             hold.put_back(trial.placer.cluster)
         return trial
 
+    def rehearse(self, session: PendingSession) -> tuple[str, ...]:
+        """Tell on which nodes, by id, *session* would start; nothing is taken."""
+        if self._problem:
+            return ()
+        rooms = self._nodes.take(session)
+        for room in reversed(rooms or ()):
+            self._nodes.placer.undo(room)
+        if rooms is None:
+            rooms = self.trial(session).take(session)
+        return tuple(
+            dict.fromkeys(self.cluster.nodes[room.row].id for room in rooms or ())
+        )
+
+    def why_not(self, session: PendingSession) -> str:
+        """Say why there is no room for one who has not been in the queue."""
+        if self._problem:
+            return self._problem
+        beside = self._keeper.open_to(session, self._end_of(session))
+        return "; ".join(self._why_not(session, beside))
+
+    def place_of(self, session: PendingSession, waiting: Sequence[str]) -> int:
+        """Return which place among *waiting*, in their order, a newcomer gets.
+
+        Nobody is asked to move over: those before it have its priority or a higher
+        one, and stand there by the group's own order.
+        """
+        known = {one.id: one for one in self._queue}
+        if self.policy.sequencer == "fifo":
+            return 1 + sum(known[i].priority >= session.priority for i in waiting)
+        queue = [*(known[i] for i in waiting), session]
+        order = self._bands(queue)
+        place = 1
+        while (index := order.next()) is not None and queue[index] is not session:
+            place += 1
+        return place
+
     @property
     def reservations(self) -> list[Reservation]:
         """What is kept for whom."""
@@ -273,13 +312,17 @@ class Line:
         self, session: PendingSession, key: object, beside: Sequence[Hold]
     ) -> str:
         """Say why there is no room, and what is done about it."""
+        parts = self._why_not(session, beside)
+        self._no_room[key] = "; ".join(parts)
+        told = self._help(session, key)
+        return "; ".join([*parts, told] if told else parts)
+
+    def _why_not(self, session: PendingSession, beside: Sequence[Hold]) -> list[str]:
         parts = [reasons.explain_no_room(self.cluster, session)]
         others = [h for h in self._keeper.holds if h not in beside and h.shares]
         if others:
             parts.append(reasons.tell_holds(others))
-        self._no_room[key] = "; ".join(parts)
-        told = self._help(session, key)
-        return "; ".join([*parts, told] if told else parts)
+        return parts
 
     def _help(self, session: PendingSession, key: object) -> str:
         """Say what is done so that *session* starts: others go, or devices are kept.
