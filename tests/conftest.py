@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from backendai_hub.db.migrate import upgrade
 from backendai_hub.operations.platform import Platform
 from tests.databases import StandingDatabase, new_database
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
-from tests.harness import Stack, running_stack
+from tests.harness import Stack, migrated, running_stack
 from tests.mock_hubs import StartedHubs
 
 # The same examples every time, however long they take: one that fails by chance, once
@@ -48,14 +47,6 @@ def memory_dir(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An SQLite database with the present schema, to be copied."""
-    path = tmp_path_factory.mktemp("migrated") / "test.sqlite"
-    upgrade(f"sqlite+aiosqlite:///{path}")
-    return path
-
-
-@pytest.fixture(scope="session")
 def standing_database() -> Iterator[StandingDatabase]:
     """A PostgreSQL database with the present schema that tests use in turn."""
     with new_database() as url:
@@ -77,7 +68,7 @@ def db_url(request: pytest.FixtureRequest, memory_dir: Path) -> Iterator[str]:
     if request.param == "sqlite":
         path = memory_dir / "test.sqlite"
         if ready:
-            shutil.copy(request.getfixturevalue("migrated_file"), path)
+            path.write_bytes(migrated())
         yield f"sqlite+aiosqlite:///{path}"
     elif ready:
         standing = request.getfixturevalue("standing_database")
@@ -111,9 +102,9 @@ async def platform(database: Database) -> Platform:
 
 
 @pytest.fixture
-async def stack(tmp_path: Path, db_url: str) -> AsyncIterator[Stack]:
+async def stack(tmp_path: Path, migrated_url: str) -> AsyncIterator[Stack]:
     """A real hub service and a real agent with the fake runtime, on each engine."""
-    async with running_stack(tmp_path / "data", db_url) as running:
+    async with running_stack(tmp_path / "data", migrated_url) as running:
         yield running
 
 

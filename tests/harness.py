@@ -13,17 +13,20 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from backendai_hub.client.lockfile import holder
+from backendai_hub.db.migrate import upgrade
 from backendai_hub.launcher.folder import DataFolder
 from backendai_hub.launcher.keys import create_missing_keys
 from backendai_hub.launcher.ports import _pick_inner, is_free
@@ -31,6 +34,7 @@ from backendai_hub.launcher.ports import _pick_inner, is_free
 PREFIX = "/services/backendai/"
 ROOT = Path(__file__).resolve().parent.parent
 WAIT_SECONDS = 30.0
+LONGEST_PAUSE = 0.1
 
 
 def free_port(taken: set[int]) -> int:
@@ -39,11 +43,27 @@ def free_port(taken: set[int]) -> int:
     return port
 
 
+@cache
+def migrated() -> bytes:
+    """An SQLite database with the present schema, as a file holds it.
+
+    A service makes one in half a second; tests of its first start let it.
+    """
+    with tempfile.TemporaryDirectory(prefix="backendai-") as folder:
+        path = Path(folder) / "migrated.sqlite"
+        upgrade(f"sqlite+aiosqlite:///{path}")
+        return path.read_bytes()
+
+
 async def until(
     holds: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS
 ) -> Any:
-    """Look again and again at real processes, until something holds."""
+    """Look again and again at real processes, until something holds.
+
+    Each time a bit later: what takes a while is slowed down by who asks all the time.
+    """
     deadline = time.monotonic() + seconds
+    pause = 0.01
     while True:
         found = holds()
         if asyncio.iscoroutine(found):
@@ -52,7 +72,8 @@ async def until(
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(pause)
+        pause = min(1.3 * pause, LONGEST_PAUSE)
 
 
 @dataclass
@@ -107,6 +128,8 @@ class Stack:
     def __init__(self, folder: Path, db_url: str | None = None) -> None:
         self.folder = DataFolder(folder)
         self.folder.create()
+        if db_url is None:
+            (self.folder.databases / "backendai.sqlite").write_bytes(migrated())
         create_missing_keys(self.folder, now=datetime.now(UTC))
         self._taken: set[int] = set()
         self.port = free_port(self._taken)
