@@ -125,7 +125,7 @@ class Actions:
                 session_id=spec.session_id,
                 phase=Phase.STARTING,
                 devices=list_devices(spec),
-                job=bool(spec.command),
+                job=spec.is_job,
             )
             await self._records.save(spec.id, record)
             crashpoint("agent.recorded")
@@ -160,7 +160,7 @@ class Actions:
         until = 0.0
         if spec.lease_seconds:
             until = await self._node.leases.begin(spec.id, spec.lease_seconds)
-        if spec.command:
+        if spec.is_job:
             await asyncio.to_thread(deliver_runner, folder)
         activation = build_activation(spec, patch, around, lease_until=until)
         await asyncio.to_thread(write_activation, folder, activation)
@@ -169,7 +169,7 @@ class Actions:
     async def probe(self, spec: ContainerSpec) -> None:
         """Wait until JupyterLab answers, or the command begins: then it is RUNNING."""
         limit, words = self._node.timing.ready, ""
-        awaited = "its command" if spec.command else "JupyterLab"
+        awaited = "its command" if spec.is_job else "JupyterLab"
         if spec.bootstrap.strip():
             limit += BOOTSTRAP_SECONDS
             words = f"running the bootstrap script; {awaited} starts when it has ended"
@@ -177,9 +177,9 @@ class Actions:
         crashpoint("agent.probing")
         try:
             async with asyncio.timeout(limit):
-                await (self._begun(spec) if spec.command else self._answering(spec))
+                await (self._begun(spec) if spec.is_job else self._answering(spec))
         except TimeoutError:
-            verb = "begin" if spec.command else "answer"
+            verb = "begin" if spec.is_job else "answer"
             await self._fail(spec, f"{awaited} did not {verb} within {limit:.0f} s")
             return
         folder = self._folder(spec.id)
@@ -242,7 +242,7 @@ class Actions:
     async def end(self, end: End) -> None:
         """Write down that the container ended by itself, and how."""
         spec = end.spec
-        if spec.command:
+        if spec.is_job:
             end = await self._judge(end)
             await self._keep_log(spec)
             crashpoint("agent.kept")
@@ -256,7 +256,7 @@ class Actions:
             reason=reason,
             exit_code=end.exit_code,
             devices=list_devices(spec),
-            job=bool(spec.command),
+            job=spec.is_job,
         )
         folder = self._folder(spec.id)
         await asyncio.to_thread(folder.make)
@@ -311,7 +311,7 @@ class Actions:
             phase=phase,
             began=True,
             devices=list_devices(spec),
-            job=bool(spec.command),
+            job=spec.is_job,
         )
         folder = self._folder(spec.id)
         if not folder.path.is_dir():  # adopted: its folder was lost

@@ -17,6 +17,7 @@ from backendai_agent.folders import INSIDE, ContainerFolder, write_durably
 from backendai_agent.jobs import describe_job
 from backendai_agent.runtimes.base import ContainerPatch
 from backendai_hub.api.agents import ContainerSpec
+from backendai_hub.core.clusters import describe_replicas
 from backendai_hub.core.dotfiles import BOOTSTRAP_SECONDS
 
 THREADS: Final = (
@@ -92,19 +93,20 @@ def build_environ(
 
 
 def _identify(spec: ContainerSpec) -> dict[str, str]:
+    place = spec.cluster
     return {
         "BACKENDAI_SESSION_ID": spec.session_id,
         "BACKENDAI_SESSION_NAME": spec.session_name,
         "BACKENDAI_KERNEL_ID": spec.id,
         "BACKENDAI_KERNEL_IMAGE": spec.image,
-        "BACKENDAI_CLUSTER_SIZE": "1",
-        "BACKENDAI_CLUSTER_REPLICAS": "main:1",
-        "BACKENDAI_CLUSTER_HOSTS": "main1",
-        "BACKENDAI_CLUSTER_HOST": "main1",
-        "BACKENDAI_CLUSTER_ROLE": "main",
-        "BACKENDAI_CLUSTER_IDX": "1",
-        "BACKENDAI_CLUSTER_LOCAL_RANK": "0",
-        "BACKENDAI_CLUSTER_MODE": "single-node",
+        "BACKENDAI_CLUSTER_SIZE": str(place.size),
+        "BACKENDAI_CLUSTER_REPLICAS": describe_replicas(place.size),
+        "BACKENDAI_CLUSTER_HOSTS": ",".join(place.hosts),
+        "BACKENDAI_CLUSTER_HOST": place.host,
+        "BACKENDAI_CLUSTER_ROLE": place.role,
+        "BACKENDAI_CLUSTER_IDX": str(place.idx),
+        "BACKENDAI_CLUSTER_LOCAL_RANK": str(place.rank),
+        "BACKENDAI_CLUSTER_MODE": place.mode,
         "BACKENDAI_USER_NAME": spec.owner,
     }
 
@@ -117,7 +119,7 @@ def build_activation(
     lease_until: float = 0.0,
 ) -> dict[str, Any]:
     """Build the content of ``activation.json``."""
-    job = {"job": describe_job(spec, lease_until)} if spec.command else {}
+    job = {"job": describe_job(spec, lease_until)} if spec.is_job else {}
     return {
         **job,
         "environ": build_environ(spec, patch, around),

@@ -65,3 +65,12 @@ def address_towards(listen: Address, host: str, port: int) -> Address:
             return Address(str(probe.getsockname()[0]), listen.port)
     except OSError:
         return Address("127.0.0.1", listen.port)
+
+
+def is_address(text: str) -> bool:
+    """Tell whether *text* is an IP address, and no name."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -16,7 +16,7 @@ from typing import Any
 from backendai_agent.actions import FAILURES, Actions, Node, read_failure
 from backendai_agent.folders import container_folder
 from backendai_agent.images import Images
-from backendai_agent.jobs import write_lease
+from backendai_agent.jobs import release, write_lease
 from backendai_agent.reconcile import (
     Action,
     End,
@@ -76,6 +76,7 @@ class Driver:
         self._tasks: dict[str, _Task] = {}
         self._showing: dict[str, Showing] = {}
         self._waiting: set[str] = set()
+        self._released: set[str] = set()
         self._woken = asyncio.Event()
         self._told: Account | None = None
         self._failures = 0
@@ -187,6 +188,7 @@ class Driver:
             await self.images.refresh_after(self._node.timing.resync)
         await self._records.learn_beginnings()
         await self._open_relays(observed)
+        await self._release()
         self._observed = observed
         if desired is None:
             return
@@ -213,6 +215,30 @@ class Driver:
                         await self._node.relays.open(seen.id, folder)
                 except OSError:  # one spoilt folder must not hold up the others
                     self._node.log.exception("container %s has no relay", seen.id)
+
+    async def _release(self) -> None:
+        """Let the commands begin whose session's containers are all there."""
+        specs = self._desired.containers if self._desired else []
+        waiting = {
+            spec.id
+            for spec in specs
+            if spec.desired is DesiredState.RUNNING
+            and spec.command
+            and spec.cluster.size > 1
+            and not spec.cluster.waits
+        }
+        self._released &= waiting
+        for container_id in sorted(waiting - self._released):
+            folder = container_folder(self._node.data_dir, container_id)
+            try:
+                await asyncio.to_thread(release, folder)
+            except FileNotFoundError:
+                continue  # it is not there yet, or not any more
+            except OSError:
+                self._node.log.exception("cannot release container %s", container_id)
+                continue
+            self._released.add(container_id)
+            self.wake()
 
     def _show_waiting(self, actions: list[Wait]) -> None:
         """Show what waits, and no longer what does not."""

@@ -59,6 +59,11 @@ class ContainerFolder:
         return self.run / "lease"
 
     @property
+    def released(self) -> Path:
+        """Is there once the main container of a cluster may run its command."""
+        return self.run / "released"
+
+    @property
     def hub_socket(self) -> Path:
         """Where the container reaches the platform."""
         return self.run / "hub.sock"

@@ -46,7 +46,7 @@ def find_main_program(
     command: Sequence[str], spec: ContainerSpec, run: str
 ) -> list[str]:
     """Return what a container runs first: *command*, or its Python with the runner."""
-    if not spec.command:
+    if not spec.is_job:
         return list(command)
     words = list(command)
     before = words[: words.index("-m")] if "-m" in words else words
@@ -61,6 +61,8 @@ def describe_job(spec: ContainerSpec, lease_until: float) -> dict[str, Any]:
         "grace_seconds": spec.grace_seconds,
         "lease_seconds": spec.lease_seconds,
         "lease_until": lease_until,
+        "idle": spec.cluster.is_idle,
+        "waits": bool(spec.command) and spec.cluster.size > 1,
     }
 
 
@@ -72,6 +74,11 @@ def deliver_runner(folder: ContainerFolder) -> None:
 def write_lease(folder: ContainerFolder, until: float) -> None:
     """Let the container's command run until that moment of this machine's clock."""
     _put(folder, folder.lease.name, f"{until:.3f}\n".encode())
+
+
+def release(folder: ContainerFolder) -> None:
+    """Let a command begin that has waited for the session's other containers."""
+    _put(folder, folder.released.name, b"")
 
 
 def _put(folder: ContainerFolder, name: str, content: bytes) -> None:

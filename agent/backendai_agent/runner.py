@@ -6,10 +6,12 @@ there are dotfiles or a bootstrap script, the ``backendai_lab`` of the image.
 
 It takes up the activation (which removes it, so that nobody starts the command a second
 time), prepares the home, says that it runs, starts the command and waits. What became
-of it is left in ``outcome.json``. It ends the command when its time is over, and when
-the *lease* has run out: the file ``lease`` holds a moment of the machine's own clock,
-which the agent moves on whenever the service has heard of this node. A command that
-nobody hears of may be started elsewhere, so it must not run here any more.
+of it is left in ``outcome.json``. In a session of several containers the command begins
+when all of them are there; those that have none are only there. It ends the command
+when its time is over, and when the *lease* has run out: the file ``lease`` holds a
+moment of the machine's own clock, which the agent moves on whenever the service has
+heard of this node. A command that nobody hears of may be started elsewhere, so it must
+not run here any more.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any
 
 SHELLS = ("/bin/bash", "/bin/sh")
 LOOK_SECONDS = 1.0
+TURN_SECONDS = 0.2
 LEASE_GRACE_SECONDS = 5.0
 TIMEOUT_CODE = 124
 LEASE_CODE = 75
@@ -42,6 +45,8 @@ class Job:
         self.lease_seconds = float(given.get("lease_seconds", 0))
         self.grace = float(given.get("grace_seconds", 10))
         self.lease_until = float(given.get("lease_until", 0))
+        self.idle = bool(given.get("idle"))
+        self.waits = bool(given.get("waits"))
         self.stopping_until = 0.0
         self.code: int | None = None
         self.reason = ""
@@ -55,6 +60,8 @@ class Job:
         signal.pthread_sigmask(signal.SIG_BLOCK, LISTENED)
         shell = next((s for s in SHELLS if Path(s).exists()), SHELLS[-1])
         leave_word(self.run_dir, {"state": "running"})
+        if not self._wait_for_turn():
+            return self._tell_end(0 if self.idle else 143)
         started = time.monotonic()
         try:
             child = subprocess.Popen(  # noqa: S603 - what the session is for
@@ -72,6 +79,21 @@ class Job:
                 self._stop(child.pid, self.grace)
             self._look(child.pid, started)
         return self._tell_end(128 - ended if ended < 0 else ended)
+
+    def _wait_for_turn(self) -> bool:
+        """Wait until all containers are there; false if there is nothing to run.
+
+        One that is idle has no turn: it is there until it is told to end.
+        """
+        released = self.run_dir / "released"
+        while self.idle or (self.waits and not released.exists()):
+            heard = signal.sigtimedwait(LISTENED, TURN_SECONDS)
+            if heard is not None and heard.si_signo != signal.SIGCHLD:
+                return False
+            if self._lease_has_run_out():
+                self._lose()
+                return False
+        return True
 
     def _pause(self, started: float) -> float:
         """Return how long to wait at most for something to happen."""

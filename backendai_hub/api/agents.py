@@ -22,7 +22,11 @@ import msgspec
 
 from backendai_hub.core.agents import Device, Isolation
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
+"""Raised when agents learn something; what they do with it is in core.agents."""
+
+USUAL_GRACE = 10.0
+"""Seconds between asking what runs in a container to end, and ending it by force."""
 
 
 class ContainerState(StrEnum):
@@ -153,6 +157,44 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     gids: list[int] = []
 
 
+class ClusterPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of its session's containers one is, and where the others are.
+
+    ``hosts`` are the names of all of them, the main one first, and ``beside`` those on
+    this container's node; ``addresses`` are the nodes' own, by host. A main container
+    that ``waits`` runs its command only when an assignment says that it does not.
+    """
+
+    mode: str = "single-node"
+    role: str = "main"
+    idx: int = 1
+    host: str = "main1"
+    hosts: tuple[str, ...] = ("main1",)
+    beside: tuple[str, ...] = ("main1",)
+    addresses: dict[str, str] = {}
+    waits: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many containers the session has."""
+        return len(self.hosts)
+
+    @property
+    def rank(self) -> int:
+        """Where this one is among them, from 0."""
+        return self.hosts.index(self.host)
+
+    @property
+    def is_together(self) -> bool:
+        """Whether all of several containers are on one node."""
+        return 1 < len(self.hosts) == len(self.beside)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs nothing of its own, and is there for the main one."""
+        return self.role == "sub"
+
+
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All an agent needs to run one container of a session.
 
@@ -170,7 +212,8 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     calls it that the node had when it was chosen, ``credential`` is for fetching it.
     ``host_network``, ``sudo`` and ``identity`` are what administrators have said of
     its resource group and its owner. A runtime that cannot do the first or the last
-    refuses; where sudo cannot work, it does not.
+    refuses; where sudo cannot work, it does not. ``cluster`` says which of its
+    session's containers it is; all but the main one run nothing but a supervisor.
     """
 
     id: str
@@ -193,11 +236,17 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     host_network: bool = False
     sudo: bool = False
     identity: Identity | None = None
-    grace_seconds: float = 10.0
+    grace_seconds: float = USUAL_GRACE
     command: str = ""
     timeout_seconds: float = 0.0
     lease_seconds: float = 0.0
     credential: RegistryCredential | None = None
+    cluster: ClusterPlace = ClusterPlace()
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it runs our own runner, and not JupyterLab."""
+        return bool(self.command) or self.cluster.is_idle
 
 
 class AssignmentSet(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,3 +38,27 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     starts_at: str | None = None
     at_the_earliest: bool = False
     hangs_on: str = ""
+
+
+class Objection(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a session would be refused for."""
+
+    code: str
+    text: str
+
+
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What would become of a session if it were asked for now. Nothing is stored.
+
+    With ``refused`` it would not be taken. Otherwise it would start now, or wait for
+    what ``why`` tells; its ``session`` is empty. ``nodes`` names where it would start
+    to those who may see nodes. ``slots`` is what the request comes to.
+    """
+
+    refused: list[Objection] = []
+    starts_now: bool = False
+    nodes: list[str] = []
+    project: str | None = None
+    resource_group: str | None = None
+    slots: dict[str, str] = {}
+    why: Why | None = None

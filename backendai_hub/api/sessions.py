@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from backendai_hub.core.attempts import Attempt
+from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
 from backendai_hub.core.sessions import Attachment, Session, SessionType
 
 
@@ -40,6 +41,8 @@ class SessionRequest(
     resource_group: str | None = None
     priority: int | None = None
     cluster_size: int = 1
+    cluster_mode: ClusterMode = ClusterMode.SINGLE_NODE
+    cluster_strategy: ClusterStrategy | None = None
     bootstrap_script: str | None = None
     slots: dict[str, Any] = {}
     shmem: str | int | None = None

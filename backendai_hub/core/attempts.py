@@ -15,6 +15,7 @@ class Phase(StrEnum):
     """What was tried."""
 
     PLACEMENT = "placement"
+    PREEMPTION = "preemption"
 
 
 class Result(StrEnum):
@@ -22,6 +23,9 @@ class Result(StrEnum):
 
     WAITING = "waiting"
     PLACED = "placed"
+    RESERVED = "reserved"
+    EXPIRED = "expired"
+    PREEMPTED = "preempted"
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ class EventKind(StrEnum):
     SESSION_SCHEDULED = "session.scheduled"
     SESSION_PROGRESS = "session.progress"
     SESSION_STARTED = "session.started"
+    SESSION_RESERVED = "session.reserved"
+    SESSION_PREEMPTED = "session.preempted"
     SESSION_RESCHEDULING = "session.rescheduling"
     SESSION_REQUEUED = "session.requeued"
     SESSION_TERMINATING = "session.terminating"

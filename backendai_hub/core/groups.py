@@ -34,6 +34,8 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     )
     mode: Literal["terminate", "reschedule"] = "terminate"
     min_runtime: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
+    grace_seconds: Annotated[int, msgspec.Meta(ge=0, le=3600)] = 30
+    """How long who has to leave may save before it is ended by force."""
     victim_scope: Literal["user", "project", "domain", "resource-group"] = "user"
 
 

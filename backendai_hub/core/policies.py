@@ -26,6 +26,7 @@ from backendai_hub.core.fields import (
 )
 from backendai_hub.core.slots import describe_amount
 
+_MOST = (1 << 31) - 1
 _NAME = field(Slug(most=256), "Its name; it never changes.", once=True)
 _DESCRIPTION = field(Line(), "What it is for.")
 _DEFAULT = field(
@@ -121,6 +122,14 @@ class KeypairPolicy(msgspec.Struct, frozen=True, kw_only=True):
             "The highest priority (0 to 100) that may be asked for; null is no limit.",
         ),
     ] = None
+    max_job_priority: Annotated[
+        int | None,
+        field(
+            Number(least=-_MOST, most=_MOST, optional=True),
+            "The highest job priority that may be asked for: who has more of it may"
+            " displace others, where a resource group lets them. Null is no limit.",
+        ),
+    ] = 0
     allowed_vfolder_hosts: Annotated[
         dict[str, list[str]],
         field(Hosts(), "Storage hosts and what is permitted on each."),
@@ -197,6 +206,7 @@ class SubmissionCaps(msgspec.Struct, frozen=True, kw_only=True):
     max_pending_session_resource_slots: Mapping[str, int | None]
     max_containers_per_session: int
     max_priority: int | None
+    max_job_priority: int | None = 0
 
     @property
     def limits_waiting(self) -> bool:
@@ -220,6 +230,16 @@ def check_priority(priority: int, limits: Iterable[SubmissionCaps] = ()) -> None
             raise InvalidRequestError(
                 f"priority: {priority} is above {caps.max_priority}, the most that the"
                 f" keypair policy {caps.policy} allows"
+            )
+
+
+def check_job_priority(priority: int, limits: Iterable[SubmissionCaps]) -> None:
+    """Refuse a job priority above what a policy allows."""
+    for caps in limits:
+        if caps.max_job_priority is not None and priority > caps.max_job_priority:
+            raise InvalidRequestError(
+                f"job_priority: {priority} is above {caps.max_job_priority}, the most"
+                f" that the keypair policy {caps.policy} allows"
             )
 
 

@@ -1,6 +1,6 @@
 """Sessions: what they are, which states they have, and who may follow whom.
 
-A *session* is what a user asked for; its *containers* (one for now, several in a
+A *session* is what a user asked for; its *containers* (one, or several in a
 cluster) are what runs. Every state that waits has a deadline and a reason.
 """
 
@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
 from backendai_hub.core.errors import ConflictError, InvalidRequestError
 
 
@@ -21,11 +22,13 @@ class SessionStatus(StrEnum):
     """Where a session is on its way from the queue to its end."""
 
     PENDING = "PENDING"
+    RESERVED = "RESERVED"
     SCHEDULED = "SCHEDULED"
     PREPARING = "PREPARING"
     PULLING = "PULLING"
     CREATING = "CREATING"
     RUNNING = "RUNNING"
+    PREEMPTED = "PREEMPTED"
     RESCHEDULING = "RESCHEDULING"
     TERMINATING = "TERMINATING"
     TERMINATED = "TERMINATED"
@@ -52,6 +55,9 @@ class SessionResult(StrEnum):
 
 _S = SessionStatus
 
+QUEUED: Final = frozenset({_S.PENDING, _S.RESERVED})
+"""These wait in the queue and hold nothing; for reserved ones room is being made."""
+
 TERMINAL: Final = frozenset({_S.TERMINATED, _S.ERROR, _S.CANCELLED})
 """Nothing follows these; they hold no resources."""
 
@@ -62,6 +68,7 @@ OCCUPYING: Final = frozenset(
         _S.PULLING,
         _S.CREATING,
         _S.RUNNING,
+        _S.PREEMPTED,
         _S.RESCHEDULING,
         _S.TERMINATING,
     }
@@ -71,19 +78,24 @@ OCCUPYING: Final = frozenset(
 STARTING: Final = frozenset({_S.SCHEDULED, _S.PREPARING, _S.PULLING, _S.CREATING})
 """Placed on a node, not answering yet."""
 
+DISPLACEABLE: Final = STARTING | {_S.RUNNING}
+"""These may have to make room for somebody; those that leave anyway need not."""
+
 _ENDS: Final = frozenset({_S.TERMINATING, _S.TERMINATED, _S.ERROR})
-_LEFT: Final = _ENDS | {_S.RESCHEDULING}
+_LEFT: Final = _ENDS | {_S.RESCHEDULING, _S.PREEMPTED}
 
 TRANSITIONS: Final[Mapping[SessionStatus, frozenset[SessionStatus]]] = MappingProxyType(
     {
-        _S.PENDING: frozenset({_S.SCHEDULED, _S.CANCELLED, _S.ERROR}),
+        _S.PENDING: frozenset({_S.RESERVED, _S.SCHEDULED, _S.CANCELLED, _S.ERROR}),
+        _S.RESERVED: frozenset({_S.PENDING, _S.SCHEDULED, _S.CANCELLED, _S.ERROR}),
         _S.SCHEDULED: frozenset({_S.PREPARING, _S.PULLING, _S.CREATING, _S.RUNNING})
         | _LEFT,
         _S.PREPARING: frozenset({_S.PULLING, _S.CREATING, _S.RUNNING}) | _LEFT,
         _S.PULLING: frozenset({_S.PREPARING, _S.CREATING, _S.RUNNING}) | _LEFT,
         _S.CREATING: frozenset({_S.RUNNING}) | _LEFT,
         _S.RUNNING: _LEFT,
-        # The one way back into the queue: what ran before is known to have stopped.
+        # The ways back into the queue: what ran before is known to have stopped.
+        _S.PREEMPTED: frozenset({_S.PENDING}) | _ENDS,
         _S.RESCHEDULING: frozenset({_S.PENDING}) | _ENDS,
         _S.TERMINATING: frozenset({_S.TERMINATED, _S.ERROR}),
         _S.TERMINATED: frozenset(),
@@ -95,24 +107,31 @@ TRANSITIONS: Final[Mapping[SessionStatus, frozenset[SessionStatus]]] = MappingPr
 DEADLINES: Final[Mapping[SessionStatus, float | None]] = MappingProxyType(
     {
         _S.PENDING: None,  # a queue may be long; a group's pending timeout is policy
+        _S.RESERVED: 300.0,  # past the grace of those who leave; then PENDING again
         _S.SCHEDULED: 60.0,
         _S.PREPARING: 120.0,
         _S.PULLING: 1800.0,
         _S.CREATING: 120.0,
         _S.RUNNING: None,
+        _S.PREEMPTED: 90.0,  # past its grace
         _S.RESCHEDULING: 90.0,
         _S.TERMINATING: 90.0,
     }
 )
-"""Seconds a session may stay in a state before it ends in ERROR with a reason."""
+"""Seconds a session may stay in a state before it ends in ERROR with a reason.
+
+One that is RESERVED goes back to PENDING instead.
+"""
 
 WAITING_WORDS: Final[Mapping[SessionStatus, str]] = MappingProxyType(
     {
         _S.PENDING: "waiting in the queue",
+        _S.RESERVED: "room is kept for it; waiting for other sessions to leave",
         _S.SCHEDULED: "placed; the node has not taken it up yet",
         _S.PREPARING: "the node is preparing files and limits",
         _S.PULLING: "the node is fetching the environment",
         _S.CREATING: "starting; waiting for it to answer",
+        _S.PREEMPTED: "making room for another session; it has a moment left to save",
         _S.RESCHEDULING: "starts again when its node has confirmed that it stopped",
         _S.TERMINATING: "stopping; the node is cleaning up",
     }
@@ -135,12 +154,32 @@ class Attachment(msgspec.Struct, frozen=True):
     prefix: str
 
 
+class SessionContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """One container of a session: ``host`` is its name on the session's network.
+
+    ``state`` is what its node last said of it, and ``scheduled`` before that.
+    """
+
+    id: str
+    host: str
+    role: str
+    node: str | None
+    state: str
+    reason: str = ""
+    exit_code: int | None = None
+
+
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """One session, as the API shows it. Times are RFC 3339 in UTC.
 
+    ``slots`` and ``shmem`` are what each of its ``cluster_size`` containers has.
+    ``containers`` are those of the present attempt: of sessions with several, and of
+    any where one session is asked for.
+
     Only batch sessions have a ``result`` that is ever known. ``attempts`` counts how
     often a session has been given to a node, ``max_attempts`` how often it may be;
-    ``dependencies`` are the ids of the sessions that have to succeed first.
+    ``preemptions`` how often it had to make room and was put back into the queue, which
+    uses up no attempt; ``dependencies`` are the ids of the sessions that have to succeed first.
     """
 
     id: str
@@ -176,10 +215,17 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     tag: str | None = None
     job_priority: int = 0
     is_preemptible: bool = True
+    preemptions: int = 0
     labels: dict[str, str] = {}
     """What its nodes must be labelled."""
     idle_expires_at: str | None = None
     """When it ends unless it is used; told where one session is asked for, if known."""
+    cluster_size: int = 1
+    cluster_mode: ClusterMode = ClusterMode.SINGLE_NODE
+    cluster_strategy: ClusterStrategy | None = None
+    containers: list[SessionContainer] = []
+    cluster_network: str = ""
+    """How its containers reach each other; told where one session is asked for."""
 
 
 def check_can_become(session_id: str, old: SessionStatus, new: SessionStatus) -> None:

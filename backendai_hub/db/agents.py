@@ -39,6 +39,7 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     architecture: str
     version: str
+    protocol: int = 1
     isolation: dict[str, Any]
     images: list[str]
     unknown: list[str]
@@ -139,6 +140,7 @@ def _looks(record: AgentRecord) -> tuple[object, ...]:
         record.resource_group_id,
         record.schedulable,
         record.architecture,
+        record.protocol,
         record.isolation,
         record.first_seen_at is None,
         record.labels,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
 from backendai_hub.core.agents import AgentStatus
+from backendai_hub.core.clusters import MAIN_HOST
 from backendai_hub.core.sessions import (
     STARTING,
     TERMINAL,
@@ -120,6 +121,41 @@ def _dependency(values: Any) -> Dependency:
     return Dependency(**{**values, "status": SessionStatus(values["status"])})
 
 
+async def list_unfinished(
+    connection: AsyncConnection, ids: Sequence[str]
+) -> list[Dependency]:
+    """List those of some sessions that have not succeeded yet."""
+    if not ids:
+        return []
+    query = (
+        select(
+            _FIRST.id.label("waiting"),
+            _FIRST.id,
+            _FIRST.name,
+            _FIRST.status,
+            _FIRST.result,
+        )
+        .where(_FIRST.id.in_(ids), ~_SUCCEEDED)
+        .order_by(_FIRST.name, _FIRST.id)
+    )
+    rows = await connection.execute(query)
+    return [_dependency(row._mapping) for row in rows]
+
+
+def tell_waits(
+    record: SessionRecord, unmet: Iterable[Dependency], now: datetime
+) -> str:
+    """Say which other sessions, or which moment, a session waits for; or nothing."""
+    reasons = []
+    named = ", ".join(f"{first.name} ({first.status})" for first in unmet)
+    if named:
+        reasons.append(f"waits for {named} to succeed")
+    if record.starts_at is not None and now < record.starts_at:
+        moment = format_time(record.starts_at)
+        reasons.append(f"is to start at {moment} at the earliest")
+    return "; ".join(reasons)
+
+
 async def load_waits(
     connection: AsyncConnection, records: Iterable[SessionRecord], now: datetime
 ) -> dict[str, str]:
@@ -127,20 +163,13 @@ async def load_waits(
     jobs = [record for record in records if record.is_batch]
     if not jobs:
         return {}
-    unmet: dict[str, list[str]] = {}
+    unmet: dict[str, list[Dependency]] = {}
     for first in await list_unmet(connection):
-        unmet.setdefault(first.waiting, []).append(f"{first.name} ({first.status})")
-    found: dict[str, str] = {}
-    for record in jobs:
-        reasons = []
-        if record.id in unmet:
-            reasons.append(f"waits for {', '.join(unmet[record.id])} to succeed")
-        if record.starts_at is not None and now < record.starts_at:
-            moment = format_time(record.starts_at)
-            reasons.append(f"is to start at {moment} at the earliest")
-        if reasons:
-            found[record.id] = "; ".join(reasons)
-    return found
+        unmet.setdefault(first.waiting, []).append(first)
+    told = {
+        record.id: tell_waits(record, unmet.get(record.id, ()), now) for record in jobs
+    }
+    return {i: text for i, text in told.items() if text}
 
 
 async def list_timed_out(
@@ -167,17 +196,22 @@ async def list_stranded(
     connection: AsyncConnection, silent_since: datetime
 ) -> list[str]:
     """List what may run elsewhere and is on a node not heard of since a moment."""
-    statuses = {*STARTING, _S.RUNNING, _S.RESCHEDULING, _S.TERMINATING}
+    statuses = {*STARTING, _S.RUNNING, _S.PREEMPTED, _S.RESCHEDULING, _S.TERMINATING}
     query = (
         select(SessionRow.id)
-        .join(AgentRow, AgentRow.id == SessionRow.agent_id)
+        .join(ContainerRow, ContainerRow.session_id == SessionRow.id)
+        .join(AgentRow, AgentRow.id == ContainerRow.agent_id)
         .where(
             _BATCH,
+            ~ContainerRow.former,
+            ContainerRow.gone_at.is_(None),
+            ContainerRow.state != "stranded",
             SessionRow.max_attempts > 1,
             SessionRow.status.in_([str(s) for s in statuses]),
             AgentRow.status == str(AgentStatus.LOST),
             AgentRow.last_seen_at <= silent_since,
         )
+        .distinct()
         .order_by(SessionRow.id)
     )
     return [str(row.id) for row in await connection.execute(query)]
@@ -238,12 +272,14 @@ async def get_log(connection: AsyncConnection, container_id: str) -> StoredLog |
     return StoredLog(content=bytes(row.content), clipped=row.clipped)
 
 
-async def list_attempts(connection: AsyncConnection, session_id: str) -> list[Attempt]:
-    """List a session's containers, the first attempt first."""
+async def list_attempts(
+    connection: AsyncConnection, session_id: str, host: str = MAIN_HOST
+) -> list[Attempt]:
+    """List which containers have been *host* in a session, the first attempt first."""
     query = (
         select(ContainerRow.id, ContainerRow.gone_at, AgentRow.id, AgentRow.url)
         .join(AgentRow, AgentRow.id == ContainerRow.agent_id)
-        .where(ContainerRow.session_id == session_id)
+        .where(ContainerRow.session_id == session_id, ContainerRow.host == host)
         .order_by(ContainerRow.created_at, ContainerRow.id)
     )
     return [

@@ -10,7 +10,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.names import fold
-from backendai_hub.core.sessions import STARTING, SessionStatus
+from backendai_hub.core.sessions import QUEUED, STARTING
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import (
     AgentRow,
@@ -25,7 +25,7 @@ from backendai_hub.db.tables import (
 Columns = Mapping[str, Any]
 
 _AT_ONCE: Final = 200
-_NEEDING: Final = [str(s) for s in (SessionStatus.PENDING, *STARTING)]
+_NEEDING: Final = [str(s) for s in QUEUED | STARTING]
 
 
 class OfferedImage(msgspec.Struct, frozen=True, kw_only=True):

@@ -193,6 +193,7 @@ async def load_caps(
             KeypairPolicyRow.max_pending_session_resource_slots,
             KeypairPolicyRow.max_containers_per_session,
             KeypairPolicyRow.max_priority,
+            KeypairPolicyRow.max_job_priority,
         )
         .join(KeypairRow, KeypairRow.resource_policy_id == KeypairPolicyRow.id)
         .where(

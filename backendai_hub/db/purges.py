@@ -24,6 +24,7 @@ from backendai_hub.db.tables import (
     LoginRow,
     LogRow,
     MembershipRow,
+    PreemptionRow,
     ReservationRow,
     ResourceGroupAccessRow,
     SecretRow,
@@ -31,6 +32,7 @@ from backendai_hub.db.tables import (
     StopRow,
     UsageBucketRow,
     UserRow,
+    VictimRow,
 )
 from backendai_hub.db.usage import count_usage
 
@@ -46,7 +48,11 @@ async def purge_sessions(tx: Transaction, condition: Any) -> None:
         pass
     await tx.execute(delete(StopRow).where(StopRow.target_id.in_(ids)), ids=())
     await tx.execute(delete(DependencyRow).where(DependencyRow.depends_on.in_(ids)))
+    plans = select(PreemptionRow.id).where(PreemptionRow.session_id.in_(ids))
+    await tx.execute(delete(VictimRow).where(VictimRow.preemption_id.in_(plans)))
     for row in (
+        VictimRow,
+        PreemptionRow,
         AllocationRow,
         AttemptRow,
         LogRow,

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import (
     OCCUPYING,
+    QUEUED,
     STARTING,
     SessionStatus,
     SessionType,
@@ -108,9 +109,16 @@ def _running(
     )
 
 
+_ENDING = {
+    SessionStatus.RUNNING,
+    SessionStatus.PREEMPTED,
+    SessionStatus.TERMINATING,
+}
+
+
 def _end_of(row: Any) -> datetime | None:
     """Tell when it ends at the latest: a session that only starts has no such end."""
-    if row.status not in {SessionStatus.RUNNING, SessionStatus.TERMINATING}:
+    if row.status not in _ENDING:
         return None
     ends: list[datetime] = [] if row.deadline_at is None else [row.deadline_at]
     if row.batch_timeout is not None and row.started_at is not None:
@@ -128,7 +136,7 @@ async def load_names(connection: AsyncConnection) -> dict[str, str]:
         rows = await connection.execute(select(table.id, table.name))
         names.update({row.id: row.name for row in rows})
     live = select(SessionRow.owner_id).where(
-        SessionRow.status.in_([str(s) for s in (SessionStatus.PENDING, *OCCUPYING)])
+        SessionRow.status.in_([str(s) for s in QUEUED | OCCUPYING])
     )
     rows = await connection.execute(
         select(UserRow.id, UserRow.name).where(UserRow.id.in_(live))

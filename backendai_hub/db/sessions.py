@@ -23,15 +23,18 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.agents import DeviceShare
+from backendai_hub.core.clusters import MAIN_HOST, ClusterMode, ClusterStrategy
 from backendai_hub.core.errors import NotFoundError, StaleRevisionError
 from backendai_hub.core.quotas import ScopeKind, charge
 from backendai_hub.core.sessions import (
     DEADLINES,
     OCCUPYING,
+    QUEUED,
     STARTING,
     TERMINAL,
     Attachment,
     Session,
+    SessionContainer,
     SessionResult,
     SessionStatus,
     SessionType,
@@ -95,9 +98,14 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     tag: str | None = None
     job_priority: int = 0
     is_preemptible: bool = True
+    preemptions: int = 0
     agents: list[str] = []
     preferred_agents: list[str] = []
     labels: dict[str, str] = {}
+    cluster_size: int = 1
+    cluster_mode: str = "single-node"
+    cluster_strategy: str | None = None
+    ends_as: str | None = None
 
     @property
     def scopes(self) -> tuple[tuple[ScopeKind, str], ...]:
@@ -112,9 +120,20 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
         return (*tenants, (ScopeKind.KEYPAIR, self.keypair_id))
 
     @property
-    def request(self) -> ResourceSlots:
-        """What it asks for."""
+    def each(self) -> ResourceSlots:
+        """What each of its containers asks for."""
         return ResourceSlots(self.slots)
+
+    @property
+    def request(self) -> ResourceSlots:
+        """What it asks for in all."""
+        size = self.cluster_size
+        return ResourceSlots({slot: n * size for slot, n in self.slots.items()})
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether it has several containers."""
+        return self.cluster_size > 1
 
     @property
     def is_system(self) -> bool:
@@ -159,8 +178,25 @@ class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     gone_at: datetime | None
     former: bool = False
+    role: str = "main"
+    idx: int = 1
+    host: str = MAIN_HOST
+    state: str = "scheduled"
+    reason: str = ""
+    exit_code: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs any more, as far as anybody knows."""
+        return self.gone_at is not None or self.state in {"exited", "gone", "stranded"}
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it can never be seen running again."""
+        return self.gone_at is not None or self.state in {"gone", "stranded"}
 
 
+_QUEUED = [str(status) for status in QUEUED]
 _TABLE = SessionRow.__table__
 _CONTAINERS = ContainerRow.__table__
 
@@ -287,8 +323,12 @@ async def count_live(connection: AsyncConnection, owner_id: str) -> int:
 
 
 async def count_on_agent(connection: AsyncConnection, agent_id: str) -> int:
-    """Count the live sessions that are placed on a node."""
-    query = select(func.count()).where(SessionRow.agent_id == agent_id, is_live())
+    """Count the live sessions that have a container on a node."""
+    query = (
+        select(func.count(SessionRow.id.distinct()))
+        .join(ContainerRow, ContainerRow.session_id == SessionRow.id)
+        .where(ContainerRow.agent_id == agent_id, ~ContainerRow.former, is_live())
+    )
     return int(await connection.scalar(query) or 0)
 
 
@@ -296,19 +336,19 @@ async def sum_waiting(
     connection: AsyncConnection, owner_id: str, keypair_id: str | None = None
 ) -> tuple[int, dict[str, int]]:
     """Count a user's waiting sessions (of one keypair), and sum what they ask for."""
-    query = select(SessionRow.slots).where(
+    query = select(SessionRow.slots, SessionRow.cluster_size).where(
         SessionRow.owner_id == owner_id,
-        SessionRow.status == str(SessionStatus.PENDING),
+        SessionRow.status.in_(_QUEUED),
     )
     if keypair_id is not None:
         query = query.where(SessionRow.keypair_id == keypair_id)
     rows = await connection.execute(query)
     asked: dict[str, int] = {}
     count = 0
-    for (slots,) in rows:
+    for slots, size in rows:
         count += 1
         for slot, amount in slots.items():
-            asked[slot] = asked.get(slot, 0) + amount
+            asked[slot] = asked.get(slot, 0) + amount * size
     return count, asked
 
 
@@ -328,9 +368,7 @@ async def list_waiting(
     connection: AsyncConnection, ids: Collection[str] | None = None
 ) -> list[SessionRecord]:
     """List the sessions that wait to be placed, of these or of all, in any order."""
-    query = select(_TABLE).where(
-        SessionRow.status == str(SessionStatus.PENDING), SessionRow.ready
-    )
+    query = select(_TABLE).where(SessionRow.status.in_(_QUEUED), SessionRow.ready)
     if ids is not None:
         query = query.where(SessionRow.id.in_(ids))
     return [_record(r._mapping) for r in await connection.execute(query)]
@@ -561,8 +599,12 @@ _VIEW: Select[*tuple[Any, ...]] = (
         SessionRow.tag,
         SessionRow.job_priority,
         SessionRow.is_preemptible,
+        SessionRow.preemptions,
         SessionRow.labels,
         case((SessionRow.type == str(SessionType.BATCH), _DEPENDENCIES)).label("after"),
+        SessionRow.cluster_size,
+        SessionRow.cluster_mode,
+        SessionRow.cluster_strategy,
     )
     .join(UserRow, UserRow.id == SessionRow.owner_id)
     .join(DomainRow, DomainRow.id == SessionRow.domain_id)
@@ -601,7 +643,8 @@ def _view(row: Any) -> Session:
         reason, agent, resource_group, priority, created_at, scheduled_at, started_at,
         ended_at, deadline_at, exit_code, server, prefix, revision, held, result,
         requeues, max_attempts, batch_timeout, starts_at, tag, job_priority,
-        is_preemptible, labels, after,
+        is_preemptible, preemptions, labels, after, cluster_size, cluster_mode,
+        cluster_strategy,
     ) = row
     # fmt: on
     return Session(
@@ -638,8 +681,62 @@ def _view(row: Any) -> Session:
         tag=tag,
         job_priority=job_priority,
         is_preemptible=is_preemptible,
+        preemptions=preemptions,
         labels=labels,
+        cluster_size=cluster_size,
+        cluster_mode=ClusterMode(cluster_mode),
+        cluster_strategy=cluster_strategy and ClusterStrategy(cluster_strategy),
     )
+
+
+async def list_cluster(
+    connection: AsyncConnection, ids: Collection[str]
+) -> dict[str, list[SessionContainer]]:
+    """List the containers of sessions as the API shows them, the main one first."""
+    query = (
+        select(
+            ContainerRow.session_id,
+            ContainerRow.id,
+            ContainerRow.host,
+            ContainerRow.role,
+            AgentRow.name,
+            ContainerRow.state,
+            ContainerRow.reason,
+            ContainerRow.exit_code,
+        )
+        .join(AgentRow, AgentRow.id == ContainerRow.agent_id)
+        .where(ContainerRow.session_id.in_(ids), ~ContainerRow.former)
+        .order_by(ContainerRow.role, ContainerRow.idx)
+    )
+    found: dict[str, list[SessionContainer]] = {}
+    for row in await connection.execute(query):
+        shown = SessionContainer(
+            id=row.id,
+            host=row.host,
+            role=row.role,
+            node=row.name,
+            state=row.state,
+            reason=row.reason,
+            exit_code=row.exit_code,
+        )
+        found.setdefault(row.session_id, []).append(shown)
+    return found
+
+
+async def _show_clusters(
+    connection: AsyncConnection, found: list[Session]
+) -> list[Session]:
+    """Add to those that have several containers which those are."""
+    several = [session.id for session in found if session.cluster_size > 1]
+    if not several:
+        return found
+    containers = await list_cluster(connection, several)
+    return [
+        msgspec.structs.replace(session, containers=containers[session.id])
+        if session.id in containers
+        else session
+        for session in found
+    ]
 
 
 async def get_session(connection: AsyncConnection, session_id: str) -> Session:
@@ -655,7 +752,7 @@ async def get_sessions(
     found = [_view(row) for row in rows]
     if not found:
         raise NotFoundError("there is no such session")
-    return found
+    return await _show_clusters(connection, found)
 
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -708,7 +805,7 @@ async def list_sessions(
     if after is not None:
         values["last_at"], values["last_id"] = after
     rows = await connection.execute(query, {**values, "most": limit})
-    return [_view(row) for row in rows]
+    return await _show_clusters(connection, [_view(row) for row in rows])
 
 
 # --- containers and secrets ------------------------------------------------------
@@ -742,11 +839,56 @@ async def list_containers(
     return [ContainerRecord(**r._mapping) for r in rows]
 
 
-async def want_absent(tx: Transaction, session_id: str, generation: int) -> None:
-    """Ask for a session's containers to be removed."""
+async def list_members(
+    connection: AsyncConnection, session_id: str
+) -> list[ContainerRecord]:
+    """List the containers of a session's present attempt, the main one first."""
+    rows = await connection.execute(
+        select(_CONTAINERS)
+        .where(ContainerRow.session_id == session_id, ~ContainerRow.former)
+        .order_by(ContainerRow.role, ContainerRow.idx)
+    )
+    return [ContainerRecord(**r._mapping) for r in rows]
+
+
+async def note_state(
+    tx: Transaction,
+    container_id: str,
+    state: str,
+    *,
+    reason: str = "",
+    exit_code: int | None = None,
+) -> None:
+    """Note what a container's node says of it; its session is locked."""
     await tx.execute(
         update(ContainerRow)
+        .where(ContainerRow.id == container_id)
+        .values(state=state, reason=reason, exit_code=exit_code)
+    )
+
+
+async def list_wanted_on(connection: AsyncConnection, session_id: str) -> list[str]:
+    """List the nodes that are asked to run containers of a session, by id."""
+    rows = await connection.scalars(
+        select(ContainerRow.agent_id)
         .where(ContainerRow.session_id == session_id, ContainerRow.desired == "running")
+        .distinct()
+        .order_by(ContainerRow.agent_id)
+    )
+    return list(rows)
+
+
+async def want_absent(
+    tx: Transaction, session_id: str, agent_id: str, generation: int
+) -> None:
+    """Ask for a session's containers on one node to be removed."""
+    await tx.execute(
+        update(ContainerRow)
+        .where(
+            ContainerRow.session_id == session_id,
+            ContainerRow.agent_id == agent_id,
+            ContainerRow.desired == "running",
+        )
         .values(desired="absent", generation=generation)
     )
 
@@ -765,7 +907,7 @@ async def mark_gone(tx: Transaction, ids: Sequence[str]) -> None:
     await tx.execute(
         update(ContainerRow)
         .where(ContainerRow.id.in_(ids), ContainerRow.gone_at.is_(None))
-        .values(gone_at=tx.now)
+        .values(gone_at=tx.now, state="gone")
     )
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.fair_share import find_usage
 from backendai_hub.core.groups import FairShare, SchedulerOptions
-from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.core.sessions import QUEUED
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import (
     GroupShareRow,
@@ -22,8 +22,8 @@ from backendai_hub.db.tables import (
     SessionRow,
 )
 from backendai_hub.db.usage import load_live
-from backendai_hub.scheduling.quota_tree import ScopeQuota
 from backendai_hub.scheduling.shares import Path, ShareState
+from backendai_hub.scheduling.snapshot import ScopeQuota
 
 Scope = tuple[str, str, str]
 """Domain, project and user by id; what a scope has none of is empty."""
@@ -187,7 +187,7 @@ async def count_waiting(connection: AsyncConnection, group_id: str) -> dict[Scop
         select(*who, func.count())
         .where(
             SessionRow.resource_group_id == group_id,
-            SessionRow.status == str(SessionStatus.PENDING),
+            SessionRow.status.in_([str(s) for s in QUEUED]),
         )
         .group_by(*who)
     )

@@ -21,7 +21,12 @@ from backendai_hub.db.agents import (
     list_devices,
 )
 from backendai_hub.db.stops import list_stops
-from backendai_hub.db.tables import AllocationRow, DeviceRow, SessionRow
+from backendai_hub.db.tables import (
+    AllocationRow,
+    ContainerRow,
+    DeviceRow,
+    SessionRow,
+)
 from backendai_hub.scheduling.snapshot import DeviceState, NodeState
 
 
@@ -126,10 +131,12 @@ async def _sole_owners(
     connection: AsyncConnection, agent_ids: Sequence[str]
 ) -> dict[str, str]:
     rows = await connection.execute(
-        select(SessionRow.agent_id, SessionRow.owner_id)
+        select(ContainerRow.agent_id, SessionRow.owner_id)
+        .join(ContainerRow, ContainerRow.session_id == SessionRow.id)
         .where(
             SessionRow.status.in_([str(s) for s in OCCUPYING]),
-            SessionRow.agent_id.in_(agent_ids),
+            ContainerRow.agent_id.in_(agent_ids),
+            ~ContainerRow.former,
         )
         .distinct()
     )
@@ -154,6 +161,7 @@ def _node(
         group=agent.resource_group_id or "",
         runtime=str(agent.isolation.get("runtime", "")),
         architecture=agent.architecture,
+        protocol=agent.protocol,
         devices=devices,
         closed=closed,
         sole_owner=owner,

@@ -43,6 +43,8 @@ _NOBODYS: Final = _OF_SESSIONS | {
     "image_installs",
     "images",
     "ledger",
+    "preemption_victims",
+    "preemptions",
     "scheduling_history",
     "session_dependencies",
     "session_logs",

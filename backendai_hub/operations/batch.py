@@ -17,7 +17,13 @@ from backendai_hub.core.sessions import (
 from backendai_hub.db import agents, batch, sessions
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import SessionRecord
-from backendai_hub.operations.lifecycle import give_up, move, start_again
+from backendai_hub.operations.lifecycle import (
+    give_up,
+    leave,
+    move,
+    start_again,
+    wind_up,
+)
 from backendai_hub.operations.platform import Platform
 
 _S = SessionStatus
@@ -49,11 +55,12 @@ async def end_attempt(
 async def _finish(
     tx: Transaction, record: SessionRecord, seen: ContainerReport
 ) -> None:
-    if record.status in STARTING:
+    if record.status in STARTING and not record.is_cluster:
         record = await move(tx, record, _S.RUNNING, "")
     success = seen.exit_code == 0
     usual = f"its command ended with code {seen.exit_code}"
-    await move(
+    end = wind_up if record.is_cluster else move
+    await end(
         tx,
         record,
         _S.TERMINATED,
@@ -138,17 +145,41 @@ async def _leave(tx: Transaction, session_id: str, silent_since: datetime) -> bo
     record = await sessions.get_record(tx.connection, session_id, lock=True)
     if record.agent_id is None or record.status in TERMINAL:
         return False
-    # Should it be heard of right now: its lease has run out all the same.
-    node = await agents.get_agent(tx.connection, record.agent_id)
-    last = node.last_seen_at
-    if node.status is not AgentStatus.LOST or last is None or last > silent_since:
+    name = await _strand(tx, record, silent_since)
+    if name is None:
         return False
-    reason = f"node {node.name} has not answered for longer than its lease"
+    reason = f"node {name} has not answered for longer than its lease"
+    members = await sessions.list_members(tx.connection, record.id)
     if record.status is _S.TERMINATING:
-        words = record.reason.split(";", 1)[0]
-        await move(tx, record, _S.TERMINATED, f"{words}; {reason}")
+        if all(member.is_over for member in members):
+            words = record.reason.split(";", 1)[0]
+            ending = _S(record.ends_as or _S.TERMINATED)
+            await move(tx, record, ending, f"{words}; {reason}")
+    elif record.status is _S.PREEMPTED:
+        await leave(tx, record)
     elif record.status is _S.RESCHEDULING:
-        await start_again(tx, record)
+        if all(member.has_left for member in members):
+            await start_again(tx, record)
     else:
         await give_up(tx, record, reason, has_stopped=True)
     return True
+
+
+async def _strand(
+    tx: Transaction, record: SessionRecord, silent_since: datetime
+) -> str | None:
+    """Count what runs on silent nodes as stopped; return the name of such a node."""
+    found = None
+    for member in await sessions.list_members(tx.connection, record.id):
+        if member.has_left:
+            continue
+        # Should it be heard of right now: its lease has run out all the same.
+        node = await agents.get_agent(tx.connection, member.agent_id)
+        last = node.last_seen_at
+        if node.status is not AgentStatus.LOST or last is None or last > silent_since:
+            continue
+        await sessions.note_state(
+            tx, member.id, "stranded", reason=f"node {node.name} does not answer"
+        )
+        found = node.name
+    return found

@@ -10,13 +10,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.durations import describe_duration
 from backendai_hub.core.events import Event, EventKind
-from backendai_hub.core.sessions import TERMINAL, WAITING_WORDS, SessionStatus
+from backendai_hub.core.sessions import (
+    STARTING,
+    TERMINAL,
+    WAITING_WORDS,
+    SessionStatus,
+)
 from backendai_hub.db import agents, deadlines, sessions
 from backendai_hub.db.deadlines import Allowance
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import SessionRecord, format_time
+from backendai_hub.operations.clusters import progress_of
 from backendai_hub.operations.lifecycle import explain, give_up, move
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.preemption import expire
 
 STOPPING: Final = WAITING_WORDS[SessionStatus.TERMINATING]
 
@@ -32,24 +39,42 @@ async def end_overdue(platform: Platform) -> int:
         nodes = {a.id: a for a in await agents.list_agents(connection)}
     ended = 0
     for record in overdue:
-        node = nodes.get(record.agent_id or "")
-        answers = node is None or node.status is AgentStatus.ALIVE
-        name = "its node" if node is None else node.name
         async with platform.database.transaction() as tx:
             now = await sessions.get_record(tx.connection, record.id, lock=True)
             if now.revision != record.revision or now.status in TERMINAL:
                 continue
-            if not answers:
+            if now.status is SessionStatus.RESERVED:
+                await expire(tx, now)
+                continue
+            behind = [nodes[i] for i in await _find_behind(tx, now) if i in nodes]
+            silent = [n for n in behind if n.status is not AgentStatus.ALIVE]
+            if silent:
+                name = silent[0].name
                 await explain(tx, now, f"waiting for {name}, which does not answer")
                 continue
-            await give_up(tx, now, _reason(now, name))
+            await give_up(tx, now, _reason(now, behind[0].name if behind else ""))
             ended += 1
     return ended
 
 
+async def _find_behind(tx: Transaction, record: SessionRecord) -> list[str]:
+    """Find the nodes that a session waits for, the one that is furthest behind first.
+
+    That is its own; of a cluster, those whose containers are not where all should be.
+    """
+    if not record.is_cluster:
+        return [record.agent_id or ""]
+    members = await sessions.list_members(tx.connection, record.id)
+    ending = record.status not in STARTING
+    behind = [m for m in members if not m.has_left]
+    if not ending:
+        behind.sort(key=lambda m: progress_of(m.state))
+    return list(dict.fromkeys(m.agent_id for m in behind))
+
+
 def _reason(record: SessionRecord, node: str) -> str:
     words = WAITING_WORDS.get(record.status, str(record.status))
-    return f"{node} did not get past this in time: {words}"
+    return f"{node or 'its node'} did not get past this in time: {words}"
 
 
 # --- what policies and resource groups allow ---------------------------------------

@@ -7,7 +7,7 @@ costs a busy service at most a tenth of one processor.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -44,6 +44,13 @@ class Asked(NamedTuple):
     least: Mapping[str, int]
 
 
+class Outlook(NamedTuple):
+    """Where a session would start now, by name; or why it would wait."""
+
+    nodes: Sequence[str]
+    why: Why | None
+
+
 class ExplanationDesk:
     """Answers why sessions wait; asks for one pass at a time."""
 
@@ -68,7 +75,7 @@ class ExplanationDesk:
         if record.status is not SessionStatus.PENDING:
             return replace(told, hangs_on="it does not wait in the queue")
         async with self._lock:
-            explainer = await self._look(platform, session_id)
+            explainer = await self._look(platform, is_known=session_id in self._queue)
             found = await asyncio.to_thread(
                 explainer.explain,
                 session_id,
@@ -79,14 +86,43 @@ class ExplanationDesk:
             return replace(told, hangs_on="it starts with the scheduler's next pass")
         after = explainer.find_running(found.after)
         name = await _name_visible(platform, principal, after)
-        return self._tell(asked, found, name)
+        return self._tell(asked, self._queue[session_id], found, name)
 
-    async def _look(self, platform: Platform, session_id: str) -> Explainer:
+    async def consider(
+        self,
+        platform: Platform,
+        principal: Principal,
+        record: SessionRecord,
+        session: PendingSession,
+    ) -> Outlook:
+        """Say what would become of a session that is not in the queue."""
+        async with platform.database.read() as connection:
+            asked = await _read_asked(connection, record)
+        async with self._lock:
+            if self._view is None:
+                self._view = QueueView(platform)
+            is_new = self._view.invite(record)
+            explainer = await self._look(platform, is_known=not is_new)
+            verdict = await asyncio.to_thread(
+                explainer.consider,
+                session,
+                groups=tuple(asked.groups),
+                least=asked.least,
+            )
+        found = verdict.explanation
+        if found is None:
+            return Outlook([self._nodes[node] for node in verdict.nodes], None)
+        after = explainer.find_running(found.after)
+        name = await _name_visible(platform, principal, after)
+        why = self._tell(asked, session, found, name)
+        return Outlook((), replace(why, session=""))
+
+    async def _look(self, platform: Platform, *, is_known: bool) -> Explainer:
         """Return what a pass says that is recent enough to know of the session."""
         clock = asyncio.get_running_loop().time
-        known = session_id in self._queue
-        if self._explainer is not None and known and clock() < self._until:
-            return self._explainer
+        known = self._explainer
+        if known is not None and is_known and clock() < self._until:
+            return known
         began = clock()
         if self._view is None:
             self._view = QueueView(platform)
@@ -107,8 +143,9 @@ class ExplanationDesk:
         self._queue = {session.id: session for session in snapshot.queue}
         self._nodes = {node.id: node.name for node in snapshot.nodes}
 
-    def _tell(self, asked: Asked, found: Explanation, after: str) -> Why:
-        session = self._queue[found.session]
+    def _tell(
+        self, asked: Asked, session: PendingSession, found: Explanation, after: str
+    ) -> Why:
         names = {**self._nodes, **asked.groups}
         return Why(
             session=found.session,

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.preemptions import Ending, Fate
 from backendai_hub.core.sessions import (
     TERMINAL,
     WAITING_WORDS,
     SessionResult,
     SessionStatus,
 )
-from backendai_hub.db import agents, batch, ledger, sessions
+from backendai_hub.db import agents, batch, ledger, preemptions, sessions
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import SessionRecord
 
 _KINDS = {
+    SessionStatus.RESERVED: EventKind.SESSION_RESERVED,
     SessionStatus.SCHEDULED: EventKind.SESSION_SCHEDULED,
     SessionStatus.RUNNING: EventKind.SESSION_STARTED,
+    SessionStatus.PREEMPTED: EventKind.SESSION_PREEMPTED,
     SessionStatus.RESCHEDULING: EventKind.SESSION_RESCHEDULING,
     SessionStatus.PENDING: EventKind.SESSION_REQUEUED,
     SessionStatus.TERMINATING: EventKind.SESSION_TERMINATING,
@@ -26,8 +29,29 @@ _KINDS = {
     SessionStatus.CANCELLED: EventKind.SESSION_CANCELLED,
 }
 
-_LEAVING = TERMINAL | {SessionStatus.TERMINATING, SessionStatus.RESCHEDULING}
+_LEAVING = TERMINAL | {
+    SessionStatus.TERMINATING,
+    SessionStatus.RESCHEDULING,
+    SessionStatus.PREEMPTED,
+}
 """In these, a session's containers are asked to be removed."""
+
+_ENDINGS = {
+    SessionStatus.PENDING: Ending.EXPIRED,
+    SessionStatus.SCHEDULED: Ending.STARTED,
+    SessionStatus.CANCELLED: Ending.CANCELLED,
+    SessionStatus.ERROR: Ending.FAILED,
+}
+"""How a plan ends, by what follows for the session that room was kept for."""
+
+_FATES = {
+    SessionStatus.PENDING: Fate.REQUEUED,
+    SessionStatus.TERMINATED: Fate.TERMINATED,
+    SessionStatus.ERROR: Fate.FAILED,
+}
+"""What becomes of who had to make room, by what follows for it."""
+
+_REACHED = {SessionStatus.RUNNING, SessionStatus.PREEMPTED}
 
 ROUTES = "routes"
 """The name of the versioned route table."""
@@ -49,19 +73,25 @@ async def move(
     asked to be removed; all of it in the same transaction. A batch session that ends
     without saying how has failed, unless it never began.
     """
-    begun = record.scheduled_at is not None or record.requeues > 0
-    if status in TERMINAL and record.is_batch and begun:
+    begun = record.scheduled_at is not None or record.requeues + record.preemptions > 0
+    unknown = record.result == SessionResult.UNDEFINED
+    if status in TERMINAL and record.is_batch and begun and unknown:
         changes.setdefault("result", str(SessionResult.FAILURE))
+    if record.status is SessionStatus.PREEMPTED:
+        changes.setdefault("ends_as", None)
     moved = await sessions.move_session(tx, record, status, reason=reason, **changes)
+    await _note_preemption(tx, record, status)
     if status in TERMINAL:
         await _free(tx, record)
         await sessions.drop_secret(tx, record.id)
         tx.wake("scheduler", "batch")
     if record.agent_id is not None and status in _LEAVING:
-        generation = await agents.bump_generation(tx, record.agent_id)
-        await sessions.want_absent(tx, record.id, generation)
-    if SessionStatus.RUNNING in {status, record.status}:
+        await _dismiss(tx, record)
+    if not _REACHED.isdisjoint({status, record.status}):
         await agents.bump_version(tx, ROUTES)
+    if status is SessionStatus.RUNNING and record.is_cluster and record.is_batch:
+        # Its command has waited until all containers were there.
+        await agents.bump_generation(tx, str(record.agent_id))
     tx.wake("attachments")
     tx.record(
         Event(
@@ -77,6 +107,45 @@ async def move(
     return moved
 
 
+async def _note_preemption(
+    tx: Transaction, record: SessionRecord, status: SessionStatus
+) -> None:
+    """Note what becomes of a plan that makes room, on whichever side of it this is."""
+    if record.status is SessionStatus.RESERVED:
+        await preemptions.close_plans(tx, [record.id], _ENDINGS[status])
+    was_leaving = record.status in {SessionStatus.PREEMPTED, SessionStatus.TERMINATING}
+    if was_leaving and status in _FATES:
+        await preemptions.note_left(tx, record.id, _FATES[status])
+
+
+async def _dismiss(tx: Transaction, record: SessionRecord) -> None:
+    """Ask every node that has containers of a session to remove them."""
+    for agent_id in await sessions.list_wanted_on(tx.connection, record.id):
+        generation = await agents.bump_generation(tx, agent_id)
+        await sessions.want_absent(tx, record.id, agent_id, generation)
+
+
+async def wind_up(
+    tx: Transaction,
+    record: SessionRecord,
+    status: SessionStatus,
+    reason: str,
+    **changes: Any,
+) -> SessionRecord:
+    """End a session as *status* once none of its containers runs any more.
+
+    A session of one container has ended with it. The others of a cluster are stopped
+    first, and it holds what it has until they have.
+    """
+    members = await sessions.list_members(tx.connection, record.id)
+    stopping = record.status is SessionStatus.TERMINATING
+    if stopping or all(member.is_over for member in members):
+        return await move(tx, record, status, reason, **changes)
+    following = f"{reason}; {WAITING_WORDS[SessionStatus.TERMINATING]}"
+    changes["ends_as"] = str(status)
+    return await move(tx, record, SessionStatus.TERMINATING, following, **changes)
+
+
 async def give_up(
     tx: Transaction,
     record: SessionRecord,
@@ -88,10 +157,16 @@ async def give_up(
     """End an attempt that is lost: the session starts again if it may, or has failed.
 
     Unless what ran is known to have stopped, it waits outside of the queue, and keeps
-    its slots, until :func:`start_again` is told.
+    its slots, until :func:`start_again` is told. So does a cluster for all of its
+    containers: ``has_stopped`` says of the others nothing.
     """
     if not record.may_start_again:
+        if record.is_cluster:
+            return await wind_up(tx, record, SessionStatus.ERROR, reason, **changes)
         return await move(tx, record, SessionStatus.ERROR, reason, **changes)
+    if record.is_cluster:
+        members = await sessions.list_members(tx.connection, record.id)
+        has_stopped = all(member.has_left for member in members)
     if has_stopped:  # the ledger is locked before the node's row, as in placing
         await _free(tx, record)
     following = f"{reason}; {WAITING_WORDS[SessionStatus.RESCHEDULING]}"
@@ -107,6 +182,40 @@ async def start_again(tx: Transaction, record: SessionRecord) -> SessionRecord:
     its containers; what is still heard of those changes nothing any more.
     """
     attempt, why = record.requeues + 1, record.reason.split(";", 1)[0]
+    return await _put_back(
+        tx,
+        record,
+        f"attempt {attempt} of {record.max_attempts} was lost ({why})",
+        requeues=record.requeues + 1,
+    )
+
+
+async def leave(tx: Transaction, record: SessionRecord) -> bool:
+    """Let a session that makes room have left, if nothing of it is there any more.
+
+    It ends, or waits in the queue again: to have made room for somebody uses up none
+    of its attempts. Returns whether it has left.
+    """
+    members = await sessions.list_members(tx.connection, record.id)
+    if not all(member.has_left for member in members):
+        return False
+    words = record.reason.split(";", 1)[0]
+    if record.ends_as == SessionStatus.PENDING:
+        await _put_back(
+            tx,
+            record,
+            f"{words}; {WAITING_WORDS[SessionStatus.PENDING]} again",
+            preemptions=record.preemptions + 1,
+        )
+        return True
+    code = members[0].exit_code if members else None
+    await move(tx, record, SessionStatus.TERMINATED, words, exit_code=code)
+    return True
+
+
+async def _put_back(
+    tx: Transaction, record: SessionRecord, reason: str, **counted: Any
+) -> SessionRecord:
     await _free(tx, record)
     await batch.leave_behind(tx, record.id)
     tx.wake("scheduler")
@@ -114,12 +223,13 @@ async def start_again(tx: Transaction, record: SessionRecord) -> SessionRecord:
         tx,
         record,
         SessionStatus.PENDING,
-        f"attempt {attempt} of {record.max_attempts} was lost ({why})",
+        reason,
         agent_id=None,
         scheduled_at=None,
         started_at=None,
         exit_code=None,
-        requeues=record.requeues + 1,
+        ends_as=None,
+        **counted,
     )
 
 

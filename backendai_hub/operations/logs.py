@@ -11,6 +11,7 @@ from backendai_hub.api.sessions import SessionLog
 from backendai_hub.client.agents import AgentClient, AgentUnreachableError
 from backendai_hub.core.access import Action, Principal
 from backendai_hub.core.batch import LOG_BYTES
+from backendai_hub.core.clusters import MAIN_HOST, list_seats
 from backendai_hub.core.errors import (
     InvalidRequestError,
     NotFoundError,
@@ -26,10 +27,14 @@ MOST_LINES: Final = 10_000
 
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """How many lines of the end, and of which attempt; the last, unless said."""
+    """How many lines of the end, of which attempt and of which container.
+
+    The last attempt and the main container, unless said.
+    """
 
     tail: int = 1000
     attempt: int | None = None
+    host: str = MAIN_HOST
 
 
 async def accept_log(platform: Platform, agent_id: str, parcel: LogParcel) -> None:
@@ -64,7 +69,13 @@ async def read_log(
         )
     async with platform.database.read() as connection:
         record = await get_allowed(connection, principal, session_id, Action.READ_LOG)
-        attempts = await batch.list_attempts(connection, session_id)
+        attempts = await batch.list_attempts(connection, session_id, query.host)
+        hosts = [seat.host for seat in list_seats(record.cluster_size)]
+        if query.host not in hosts:
+            raise InvalidRequestError(
+                f"host: {query.host[:32]!r} is none of this session's containers; there"
+                f" are {', '.join(hosts)}"
+            )
         number = len(attempts) if query.attempt is None else query.attempt
         live = record.status not in TERMINAL and number == len(attempts)
         if not 1 <= number <= len(attempts):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from backendai_hub.api.agents import (
+    USUAL_GRACE,
     AssignmentSet,
     ContainerSpec,
     DesiredState,
@@ -30,14 +31,16 @@ from backendai_hub.core.agents import (
     join_labels,
 )
 from backendai_hub.core.audit import Act
+from backendai_hub.core.clusters import ClusterRole
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.groups import SchedulerOptions
 from backendai_hub.core.images import Image
 from backendai_hub.core.operators import Stop, StopKind
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import STARTING, SessionStatus
 from backendai_hub.core.slots import ResourceSlots
-from backendai_hub.db import agents, installs, sessions
+from backendai_hub.db import agents, installs, preemptions, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.grants import NOTHING, load_grants
@@ -45,9 +48,11 @@ from backendai_hub.db.groups import find_group, list_group_names
 from backendai_hub.db.images import load_images
 from backendai_hub.db.installs import RegistryLogin
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord, format_time
+from backendai_hub.db.shares import list_rules
 from backendai_hub.db.stops import Left, count_left, list_stopped
 from backendai_hub.db.tables import ResourceGroupRow
 from backendai_hub.db.tenancy import default_id
+from backendai_hub.operations.cluster_places import ALONE, fit_in, load_places
 from backendai_hub.operations.installs import choose_login, list_wanted
 from backendai_hub.operations.lifecycle import ROUTES
 from backendai_hub.operations.platform import Platform
@@ -181,6 +186,11 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         records = await sessions.get_records(connection, [c.session_id for c in wanted])
         secrets = await sessions.get_secrets(connection, list(records))
         grants = await load_grants(connection, list(records))
+        places = await load_places(connection, records)
+        leaving = {c.session_id for c in containers if c.desired == "absent"}
+        graces = await preemptions.load_graces(connection, leaving)
+        groups = {r.resource_group_id or "" for r, _ in records.values() if r.is_batch}
+        rules = {g.id: g.options for g in await list_rules(connection, groups)}
         chosen = {r.image_id for r, _ in records.values() if r.image_id is not None}
         images = await load_images(connection, sorted(chosen))
         asked = await installs.list_installs(
@@ -200,16 +210,22 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         images=list_wanted(platform, asked, logins),
         containers=[
-            msgspec.structs.replace(
-                _spec(c, *records[c.session_id], shares.get(c.id, []), born),
-                **_job(platform, records[c.session_id][0], born),
-                **msgspec.structs.asdict(grants.get(c.session_id, NOTHING)),
-                references=_references(images, records[c.session_id][0]),
-                credential=_login(platform, c, records[c.session_id][0], logins),
+            fit_in(
+                msgspec.structs.replace(
+                    _spec(c, *records[c.session_id], shares.get(c.id, []), born),
+                    **_job(platform, records[c.session_id][0], born, rules),
+                    **msgspec.structs.asdict(grants.get(c.session_id, NOTHING)),
+                    references=_references(images, records[c.session_id][0]),
+                    credential=_login(platform, c, records[c.session_id][0], logins),
+                ),
+                places.get(c.id, ALONE),
             )
             if (born := _born(platform, secrets, c)) is not None
             else ContainerSpec(
-                id=c.id, session_id=c.session_id, desired=DesiredState.ABSENT
+                id=c.id,
+                session_id=c.session_id,
+                desired=DesiredState.ABSENT,
+                grace_seconds=float(graces.get(c.session_id, USUAL_GRACE)),
             )
             for c in containers
         ],
@@ -270,14 +286,23 @@ def _spec(
 
 
 def _job(
-    platform: Platform, session: SessionRecord, born: Mapping[str, Any]
+    platform: Platform,
+    session: SessionRecord,
+    born: Mapping[str, Any],
+    rules: Mapping[str, SchedulerOptions],
 ) -> dict[str, Any]:
-    """Return what a container's specification says of a batch session only."""
+    """Return what a container's specification says of a batch session only.
+
+    Its runner is told when it begins how long its command may take to end: as long as
+    it would have to make room for others. Whoever ends it sooner does so themselves.
+    """
     if not session.is_batch:
         return {}
+    options = rules.get(session.resource_group_id or "", SchedulerOptions())
     lease = platform.settings.lease_seconds if session.is_leased else 0.0
     return {
         "command": born.get("command", ""),
+        "grace_seconds": max(USUAL_GRACE, float(options.preemption.grace_seconds)),
         "timeout_seconds": float(session.batch_timeout or 0),
         "lease_seconds": lease,
     }
@@ -289,10 +314,17 @@ async def load_routes(platform: Platform) -> RouteTable:
         version = await agents.get_version(connection, ROUTES)
         urls = {a.id: a.url for a in await agents.list_agents(connection)}
         running = await sessions.list_records(
-            connection, [SessionStatus.RUNNING, SessionStatus.TERMINATING]
+            connection,
+            [
+                SessionStatus.RUNNING,
+                SessionStatus.PREEMPTED,
+                SessionStatus.TERMINATING,
+            ],
         )
         containers = {
-            c.session_id: c.id for c in await sessions.list_containers(connection)
+            c.session_id: c.id
+            for c in await sessions.list_containers(connection)
+            if c.role == ClusterRole.MAIN
         }
     return RouteTable(
         version=version,

@@ -14,13 +14,15 @@ from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
-from backendai_hub.core.agents import AgentStatus
+from backendai_hub.core.agents import AgentStatus, protocol_for
 from backendai_hub.core.attempts import Result
+from backendai_hub.core.clusters import Seat, list_seats
 from backendai_hub.core.errors import ConflictError
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.preemptions import Ending
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.core.sessions import SessionStatus
-from backendai_hub.db import agents, ledger, sessions
+from backendai_hub.core.sessions import QUEUED, SessionStatus
+from backendai_hub.db import agents, ledger, preemptions, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.attempts import Tried, note_attempts
@@ -98,12 +100,22 @@ class _Piece(NamedTuple):
     node: str
     image: str
     shares: tuple[Share, ...]
+    seat: Seat
 
 
 def _pieces(placement: Placement) -> list[_Piece]:
+    seats = list_seats(len(placement.members) or 1)
     if placement.members:
-        return [_Piece(m.node, m.image, m.shares) for m in placement.members]
-    return [_Piece(placement.node, placement.image, placement.shares)]
+        return [
+            _Piece(m.node, m.image, m.shares, seat)
+            for m, seat in zip(placement.members, seats, strict=True)
+        ]
+    return [_Piece(placement.node, placement.image, placement.shares, seats[0])]
+
+
+def _is_whole(record: SessionRecord, placement: Placement) -> bool:
+    """Tell whether the placement has room for every container there is to be."""
+    return len(_pieces(placement)) == record.cluster_size
 
 
 async def _place(
@@ -115,7 +127,7 @@ async def _place(
     there = [
         (records[p.session], p)
         for p in batch
-        if p.session in records and records[p.session].status is SessionStatus.PENDING
+        if p.session in records and records[p.session].status in QUEUED
     ]
     there = await _leave_out_stopped(tx, there)
     if not there:
@@ -131,7 +143,8 @@ async def _place(
     held = [
         (record, placement)
         for record, placement in there
-        if all(_takes(nodes.get(p.node), record) for p in _pieces(placement))
+        if _is_whole(record, placement)
+        and all(_takes(nodes.get(p.node), record) for p in _pieces(placement))
         and room.take(_entries(record, placement))
     ]
     if not held:
@@ -160,6 +173,7 @@ def _takes(node: AgentRecord | None, record: SessionRecord) -> bool:
         and node.resource_group_id == record.resource_group_id
         and node.status is AgentStatus.ALIVE
         and node.schedulable
+        and node.protocol >= protocol_for(record.type, record.cluster_size)
     )
 
 
@@ -217,6 +231,16 @@ class Room:
         return None if scope is None else scope.limit_of(slot)
 
 
+def _describe(placement: Placement, nodes: Mapping[str, AgentRecord]) -> str:
+    """Say where a session has been placed."""
+    pieces = _pieces(placement)
+    names = list(dict.fromkeys(nodes[piece.node].name for piece in pieces))
+    if len(names) == 1:
+        return f"placed on {names[0]}, which has not taken it up yet"
+    where = ", ".join(f"{p.seat.host} on {nodes[p.node].name}" for p in pieces)
+    return f"placed on {len(names)} nodes, which have not taken it up yet: {where}"
+
+
 async def _write(
     platform: Platform,
     tx: Transaction,
@@ -237,6 +261,9 @@ async def _write(
                 generation=nodes[piece.node].generation + 1,
                 created_at=tx.now,
                 gone_at=None,
+                role=str(piece.seat.role),
+                idx=piece.seat.idx,
+                host=piece.seat.host,
             )
             containers.append(container)
             shares += [
@@ -253,15 +280,11 @@ async def _write(
             ]
     await sessions.insert_containers(tx, containers)
     await insert_allocations(tx, shares, {record.owner_id for record, _ in held})
-    placed = [
-        (
-            record,
-            p.node,
-            f"placed on {nodes[p.node].name}, which has not taken it up yet",
-        )
-        for record, p in held
-    ]
+    placed = [(record, p.node, _describe(p, nodes)) for record, p in held]
     await sessions.schedule_sessions(tx, placed)
+    reserved = [r.id for r, _ in held if r.status is SessionStatus.RESERVED]
+    if reserved:
+        await preemptions.close_plans(tx, reserved, Ending.STARTED)
     for record, node, reason in placed:
         tx.record(
             Event(

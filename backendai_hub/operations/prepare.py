@@ -9,13 +9,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Caller, Principal
+from backendai_hub.core.agents import protocol_for
+from backendai_hub.core.clusters import (
+    ClusterMode,
+    ClusterStrategy,
+    check_size,
+    choose_strategy,
+    list_seats,
+)
 from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.errors import (
     ForbiddenError,
@@ -24,7 +32,11 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.images import Image
 from backendai_hub.core.objections import Objections
-from backendai_hub.core.policies import SubmissionCaps, check_caps
+from backendai_hub.core.policies import (
+    SubmissionCaps,
+    check_caps,
+    check_job_priority,
+)
 from backendai_hub.core.quotas import find_shortfalls
 from backendai_hub.core.sessions import (
     WAITING_WORDS,
@@ -53,7 +65,7 @@ from backendai_hub.operations.request_choices import (
 from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.reasons import explain_never
-from backendai_hub.scheduling.snapshot import PendingSession
+from backendai_hub.scheduling.snapshot import Member, PendingSession
 
 NOT_ATTACHED = "waiting for JupyterHub to attach its server"
 QUEUED = WAITING_WORDS[SessionStatus.PENDING]
@@ -125,7 +137,7 @@ async def prepare(asking: Asking, objections: Objections) -> Prepared | None:
         resource_group_id=group.id,
         priority=choose_session_priority(asking.request, group, caps),
     )
-    check_slots(record.request, slot_types, required, objections)
+    check_slots(record.each, slot_types, required, objections)
     return Prepared(record=record, image=image, group=group, place=place, caps=caps)
 
 
@@ -138,8 +150,9 @@ async def complete(
     for cap in prepared.caps:
         with objections.noted():
             check_caps(cap, priority=record.priority, containers=request.cluster_size)
-    with objections.noted():
-        _check_containers(request)
+    if request.job_priority is not None:
+        with objections.noted():
+            check_job_priority(request.job_priority, prepared.caps)
     files: list[Dotfile] = []
     bootstrap = ""
     with objections.noted():
@@ -212,13 +225,6 @@ def _check_fields(asking: Asking, objections: Objections) -> None:
         check_may_enter(asking.user)
 
 
-def _check_containers(request: SessionRequest) -> None:
-    if request.cluster_size != 1:
-        raise InvalidRequestError(
-            f"cluster_size: sessions have one container, not {request.cluster_size}"
-        )
-
-
 def _build(asking: Asking, image: Image, objections: Objections) -> SessionRecord:
     platform, user, request = asking.platform, asking.user, asking.request
     slots, shmem = resolve_amounts(platform, image, request, objections)
@@ -265,7 +271,27 @@ def _build(asking: Asking, image: Image, objections: Objections) -> SessionRecor
         started_at=None,
         ended_at=None,
         deadline_at=None,
+        **_cluster(request, objections),
     )
+
+
+def _cluster(request: SessionRequest, objections: Objections) -> dict[str, Any]:
+    """Read how many containers there are to be, and how they are to lie.
+
+    Beyond what there may be, it is read as a session of one.
+    """
+    strategy = None
+    size = 1
+    with objections.noted():
+        check_size(request.cluster_size)
+        size = max(1, request.cluster_size)
+    with objections.noted():
+        strategy = choose_strategy(request.cluster_mode, request.cluster_strategy)
+    return {
+        "cluster_size": size,
+        "cluster_mode": str(request.cluster_mode),
+        "cluster_strategy": None if strategy is None else str(strategy),
+    }
 
 
 def _name_after(image: Image) -> str:
@@ -326,4 +352,22 @@ def pending(record: SessionRecord, image: Image, *, hold: str = "") -> PendingSe
         nodes=tuple(record.agents or record.preferred_agents),
         only_nodes=bool(record.agents),
         labels=record.labels,
+        protocol=protocol_for(record.type, record.cluster_size),
+        members=_list_members(record),
+        layout=_layout(record),
     )
+
+
+def _list_members(record: SessionRecord) -> tuple[Member, ...]:
+    """List the containers of a cluster, by what they are called in it."""
+    if not record.is_cluster:
+        return ()
+    each = record.each
+    seats = list_seats(record.cluster_size)
+    return tuple(Member(name=seat.host, request=each) for seat in seats)
+
+
+def _layout(record: SessionRecord) -> Literal["one-node", "spread", "pack"]:
+    if record.cluster_mode != ClusterMode.MULTI_NODE:
+        return "one-node"
+    return "spread" if record.cluster_strategy == ClusterStrategy.SPREAD else "pack"

@@ -15,12 +15,20 @@ from backendai_hub.core.errors import ConflictError, ForbiddenError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.operators import Stop, StopKind, check_reason, tell_hold
 from backendai_hub.core.policies import check_priority
-from backendai_hub.core.sessions import WAITING_WORDS, Session, SessionStatus
+from backendai_hub.core.preemptions import Ending
+from backendai_hub.core.sessions import (
+    QUEUED,
+    WAITING_WORDS,
+    Session,
+    SessionStatus,
+)
 from backendai_hub.db import sessions, stops
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.keypairs import find_default
 from backendai_hub.db.limits import load_caps
+from backendai_hub.db.preemptions import close_plans
 from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.sessions import get_allowed
 
@@ -105,7 +113,12 @@ async def hold_session(
             reason=reason,
         )
         await stops.put_stop(tx, stop)
-        await sessions.change_session(tx, record, reason=tell_hold(stop))
+        if record.status is SessionStatus.RESERVED:
+            # Nothing is kept for who may not start; those who leave for it go on.
+            await close_plans(tx, [record.id], Ending.WITHDRAWN)
+            record = await move(tx, record, SessionStatus.PENDING, tell_hold(stop))
+        else:
+            await sessions.change_session(tx, record, reason=tell_hold(stop))
         tx.audit(
             _act(
                 Action.HOLD_SESSION,
@@ -152,7 +165,7 @@ async def _get_waiting(
     tx: Transaction, principal: Principal, session_id: str, action: Action
 ) -> SessionRecord:
     record = await get_allowed(tx.connection, principal, session_id, action, lock=True)
-    if record.status is not SessionStatus.PENDING:
+    if record.status not in QUEUED:
         raise ConflictError(
             f"session {record.name} is {record.status}; only what waits in the queue"
             " has a priority or can be held",

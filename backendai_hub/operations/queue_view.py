@@ -11,17 +11,19 @@ free, a limit has been raised. If nobody could, the last plan still stands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.images import Image
+from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.batch import load_waits
 from backendai_hub.db.deadlines import load_lifetimes
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
 from backendai_hub.db.limits import Scopes, add_use, recall_limits
+from backendai_hub.db.preemptions import load_reserved
 from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.running import load_running
 from backendai_hub.db.sessions import SessionRecord, list_waiting
@@ -40,6 +42,8 @@ from backendai_hub.scheduling.snapshot import (
     Snapshot,
 )
 
+_MOST_GUESTS = 64
+
 
 class QueueView:
     """The queue, its limits and the nodes, as of the last reading."""
@@ -57,12 +61,33 @@ class QueueView:
         self._policies = GroupPolicies(platform)
         self._running: tuple[RunningSession, ...] = ()
         self._reserved: tuple[Reservation, ...] = ()
+        self._kept: dict[str, Reservation] = {}
         self._queue: dict[str, PendingSession] = {}
         self.records: dict[str, SessionRecord] = {}
         """Every session that waits, by id."""
+        self._guests: dict[str, SessionRecord] = {}
         self.placed: set[str] = set()
         """Whom the scheduler has placed since the last reading: room they have taken,
         and left none."""
+
+    def invite(self, guest: SessionRecord) -> bool:
+        """Read what matters for *guest*, too, who is not in the queue.
+
+        The latest few are remembered, so that asking again costs nothing; tells
+        whether this one is new.
+        """
+        key = repr((guest.scopes, guest.resource_group_id))
+        is_new = key not in self._guests
+        if is_new:
+            while len(self._guests) >= _MOST_GUESTS:
+                del self._guests[next(iter(self._guests))]
+            self._stale.tenancy = True
+        self._guests[key] = guest
+        return is_new
+
+    @property
+    def _everybody(self) -> list[SessionRecord]:
+        return [*self.records.values(), *self._guests.values()]
 
     def forget(self) -> None:
         """Read everything anew the next time."""
@@ -71,7 +96,7 @@ class QueueView:
     def note(self, queue: Sequence[PendingSession], plan: Plan) -> None:
         """Learn from what has been decided of *queue* for the next decisions."""
         self._policies.note(queue, plan.placements)
-        self._reserved = plan.reservations
+        self._reserved = tuple(r for r in plan.reservations if not r.displacing)
 
     async def refresh(self) -> bool:
         """Read what has changed; tell whether anybody could start who could not."""
@@ -85,7 +110,7 @@ class QueueView:
 
     def snapshot(self) -> Snapshot:
         """Return everything a plan is made from."""
-        if not self.records:
+        if not self._everybody:
             return Snapshot(nodes=(), queue=(), scopes={})
         turns = sorted(
             self.records.values(), key=lambda r: (-r.priority, r.created_at, r.id)
@@ -96,25 +121,24 @@ class QueueView:
             scopes=dict(self._scopes),
             windows=self._windows,
             running=self._running,
-            reserved=self._reserved,
+            reserved=(*self._kept.values(), *self._reserved),
             now=int(self._platform.database.clock().timestamp()),
             groups=self._policies.found,
         )
 
     async def _read(self, connection: AsyncConnection, stale: Stale) -> bool:
         changed = await self._read_sessions(connection, stale)
-        if not self.records:
+        if not self._everybody:
             # Nobody asks what there is: it is read once somebody does.
             stale.all_sessions = False
             stale.sessions.clear()
             self._stale.merge(stale)
             self._queue.clear()
+            self._kept = {}
             return False
         gained = await self._read_queue(connection, stale, changed)
         if stale.use or stale.tenancy or changed:
-            limits = await recall_limits(
-                self._platform.database, list(self.records.values())
-            )
+            limits = await recall_limits(self._platform.database, self._everybody)
             scopes = await add_use(connection, limits)
             gained |= _is_wider(self._scopes, scopes)
             self._scopes = scopes
@@ -124,13 +148,23 @@ class QueueView:
             gained |= windows != self._windows
             self._windows = windows
         gained |= await self._read_nodes(connection, stale)
-        groups = {r.resource_group_id or "" for r in self.records.values()}
+        kept = await self._read_kept(connection)
+        gained |= kept.keys() != self._kept.keys()
+        self._kept = kept
+        groups = {r.resource_group_id or "" for r in self._everybody}
         await self._policies.read(connection, groups, self._nodes.values(), stale)
         # What runs, and until when, matters to those who get devices reserved or
         # displace others.
         matters = self._is_anybody_displaced() or self._has_waited_long()
         self._running = await load_running(connection) if matters else ()
         return gained
+
+    async def _read_kept(self, connection: AsyncConnection) -> dict[str, Reservation]:
+        """Read what is kept for whom while others leave: the database knows it."""
+        reserved = [
+            i for i, r in self.records.items() if r.status is SessionStatus.RESERVED
+        ]
+        return await load_reserved(connection, reserved) if reserved else {}
 
     def _is_anybody_displaced(self) -> bool:
         """Tell whether in any group somebody may have to go for somebody else."""
@@ -221,14 +255,7 @@ class QueueView:
             )
             return pending(record, Image(name=record.image, references={}), hold=hold)
         holds = (self._holds.get(record.id, ""), self._waits.get(record.id, ""))
-        described = pending(record, image, hold="; ".join(filter(None, holds)))
-        limits = (record.batch_timeout, self._lifetimes.get(record.id))
-        return msgspec.structs.replace(
-            described,
-            priority=record.priority,
-            since=int(record.created_at.timestamp()),
-            lifetime=min(filter(None, limits), default=None),
-        )
+        return describe(record, image, holds, self._lifetimes.get(record.id))
 
     async def _read_nodes(self, connection: AsyncConnection, stale: Stale) -> bool:
         """Read the nodes that have changed; tell whether any has gained room."""
@@ -245,6 +272,19 @@ class QueueView:
         kept = {} if ids is None else {i: n for i, n in before.items() if i not in ids}
         self._nodes = {**kept, **found}
         return any(_has_gained(before.get(i), node) for i, node in found.items())
+
+
+def describe(
+    record: SessionRecord, image: Image, holds: Iterable[str], lifetime: int | None
+) -> PendingSession:
+    """Describe a session to the scheduler, with its place and time in the queue."""
+    limits = (record.batch_timeout, lifetime)
+    return msgspec.structs.replace(
+        pending(record, image, hold="; ".join(filter(None, holds))),
+        priority=record.priority,
+        since=int(record.created_at.timestamp()),
+        lifetime=min(filter(None, limits), default=None),
+    )
 
 
 def _is_wider(old: Scopes, new: Scopes) -> bool:

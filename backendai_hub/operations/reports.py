@@ -8,8 +8,6 @@ fresh report of a node that has taken up the assignment in question.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -22,12 +20,10 @@ from backendai_hub.api.agents import (
     ReportAnswer,
 )
 from backendai_hub.core.agents import AgentStatus, Device
-from backendai_hub.core.dotfiles import BOOTSTRAP_SECONDS
 from backendai_hub.core.errors import ConflictError, ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import (
-    DEADLINES,
     STARTING,
     TERMINAL,
     TRANSITIONS,
@@ -39,17 +35,13 @@ from backendai_hub.db import agents, installs, ledger, nouns, sessions
 from backendai_hub.db.agents import AgentRecord, DeviceRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.operations import clusters
 from backendai_hub.operations.batch import end_attempt
+from backendai_hub.operations.clusters import PHASES, describe_end, has_ended_well
 from backendai_hub.operations.installs import accept_images
-from backendai_hub.operations.lifecycle import ROUTES, explain, move
+from backendai_hub.operations.lifecycle import ROUTES, explain, leave, move
 from backendai_hub.operations.platform import Platform
 
-_PHASES: Mapping[ContainerState, SessionStatus] = {
-    ContainerState.PREPARING: SessionStatus.PREPARING,
-    ContainerState.PULLING: SessionStatus.PULLING,
-    ContainerState.CREATING: SessionStatus.CREATING,
-    ContainerState.RUNNING: SessionStatus.RUNNING,
-}
 _ENDED = {ContainerState.EXITED, ContainerState.GONE}
 
 
@@ -82,8 +74,8 @@ async def accept_report(
         elif state is None:
             if took_up and record.status not in STARTING:
                 await _absent(platform, container)
-        elif _is_news(record, state):
-            await _advance(platform, container, state)
+        elif _is_news(record, container, state):
+            await _advance(platform, container, state, report.generation)
     await _reopen(platform, agent, report, {c.id for c in known})
     async with platform.database.read() as connection:
         agent = await agents.get_agent(connection, agent_id)
@@ -120,6 +112,7 @@ async def _note_agent(
             url=report.url,
             architecture=report.architecture,
             version=report.version,
+            protocol=report.protocol,
             isolation=msgspec.to_builtins(report.isolation),
             images=report.images,
             unknown=unknown,
@@ -228,22 +221,32 @@ def _new_device(device_id: str, agent_id: str, device: Device) -> DeviceRecord:
     )
 
 
-def _is_news(record: SessionRecord, seen: ContainerReport) -> bool:
+def _is_news(
+    record: SessionRecord, container: ContainerRecord, seen: ContainerReport
+) -> bool:
     """Tell whether a report of a container may change anything."""
     if seen.state is ContainerState.GONE:
         return True
     if record.status in TERMINAL:
         return False
-    if seen.state in _ENDED or _PHASES[seen.state] in TRANSITIONS[record.status]:
+    if record.is_cluster:
+        return clusters.is_news(container, seen)
+    if seen.state in _ENDED or PHASES[seen.state] in TRANSITIONS[record.status]:
         return True
-    same = record.status in STARTING and _PHASES[seen.state] is record.status
+    same = record.status in STARTING and PHASES[seen.state] is record.status
     return same and bool(seen.reason) and seen.reason != record.reason
 
 
 async def _advance(
-    platform: Platform, container: ContainerRecord, seen: ContainerReport
+    platform: Platform,
+    container: ContainerRecord,
+    seen: ContainerReport,
+    generation: int,
 ) -> None:
-    """Move a container's session to what is seen of it, if that is news."""
+    """Move a container's session to what is seen of it, if that is news.
+
+    The node had taken up the assignments of *generation* by then.
+    """
     async with platform.database.transaction() as tx:
         record = await sessions.get_record(
             tx.connection, container.session_id, lock=True
@@ -252,35 +255,46 @@ async def _advance(
             await sessions.mark_gone(tx, [container.id])
         if record.status in TERMINAL or await _is_former(tx, container):
             return
-        if seen.state in _ENDED:
-            await _end(tx, record, seen)
+        if record.is_cluster:
+            await clusters.advance(tx, record, container.id, seen)
             return
-        status = _PHASES[seen.state]
+        await clusters.note(tx, container.id, seen)
+        if seen.state in _ENDED:
+            if not await _has_just_finished(tx, record, seen, generation):
+                await _end(tx, record, seen)
+            return
+        status = PHASES[seen.state]
         if status in TRANSITIONS[record.status]:
             words = WAITING_WORDS.get(status, "")
             reason = seen.reason or words
             if status is SessionStatus.RUNNING:
                 reason = ""
-            await move(tx, record, status, reason, **_allow_time(tx, status, seen))
+            changes = clusters.allow_time(tx, status, bootstrap=seen.bootstrap)
+            await move(tx, record, status, reason, **changes)
         elif status is record.status and seen.reason and status in STARTING:
             await explain(tx, record, seen.reason)
-
-
-def _allow_time(
-    tx: Transaction, status: SessionStatus, seen: ContainerReport
-) -> dict[str, Any]:
-    """Give a session that first runs its owner's script the time to do so."""
-    usual = DEADLINES.get(status)
-    if status is not SessionStatus.CREATING or not seen.bootstrap or usual is None:
-        return {}
-    seconds = usual + BOOTSTRAP_SECONDS
-    return {"deadline_at": tx.now + timedelta(seconds=seconds)}
 
 
 async def _is_former(tx: Transaction, container: ContainerRecord) -> bool:
     """Tell whether the session has begun anew since the containers were listed."""
     rows = await sessions.list_containers(tx.connection, ids=[container.id])
     return all(row.former for row in rows)
+
+
+async def _has_just_finished(
+    tx: Transaction, record: SessionRecord, seen: ContainerReport, generation: int
+) -> bool:
+    """End a batch session whose command ended before its node was told to stop it.
+
+    It was to make room, but what it was for is done: its exit code counts.
+    """
+    if record.status is not SessionStatus.PREEMPTED or not record.is_batch:
+        return False
+    (row,) = await sessions.list_containers(tx.connection, ids=[seen.id])
+    if generation >= row.generation or seen.exit_code is None:
+        return False
+    await end_attempt(tx, record, seen)
+    return True
 
 
 async def _forget(platform: Platform, container: ContainerRecord) -> None:
@@ -290,6 +304,9 @@ async def _forget(platform: Platform, container: ContainerRecord) -> None:
 
 
 async def _end(tx: Transaction, record: SessionRecord, seen: ContainerReport) -> None:
+    if record.status is SessionStatus.PREEMPTED:
+        await leave(tx, record)
+        return
     if record.is_batch and record.status is not SessionStatus.TERMINATING:
         await end_attempt(tx, record, seen)
         return
@@ -301,17 +318,13 @@ async def _end(tx: Transaction, record: SessionRecord, seen: ContainerReport) ->
             tx, record, SessionStatus.TERMINATED, reason, exit_code=seen.exit_code
         )
         return
-    clean = record.status is SessionStatus.RUNNING and (
-        seen.state is ContainerState.GONE or seen.exit_code == 0
-    )
-    words = "its container disappeared from the node"
-    if seen.state is ContainerState.EXITED:
-        words = f"its main process ended with code {seen.exit_code}"
     await move(
         tx,
         record,
-        SessionStatus.TERMINATED if clean else SessionStatus.ERROR,
-        seen.reason or words,
+        SessionStatus.TERMINATED
+        if has_ended_well(record, seen)
+        else SessionStatus.ERROR,
+        describe_end(seen),
         exit_code=seen.exit_code,
     )
 
@@ -331,7 +344,10 @@ async def _absent(platform: Platform, container: ContainerRecord) -> None:
                 session_id=record.id,
                 state=ContainerState.GONE,
             )
-            await _end(tx, record, gone)
+            if record.is_cluster:
+                await clusters.advance(tx, record, container.id, gone)
+            else:
+                await _end(tx, record, gone)
 
 
 async def _reopen(

@@ -25,6 +25,7 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.ids import is_id
 from backendai_hub.core.sessions import (
+    QUEUED,
     TERMINAL,
     WAITING_WORDS,
     Session,
@@ -34,6 +35,7 @@ from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import attempts, history, sessions
 from backendai_hub.db.history import EventRecord
 from backendai_hub.db.sessions import SessionFilter, SessionRecord
+from backendai_hub.operations.cluster_places import describe_network
 from backendai_hub.operations.idleness import find_session_idle_end
 from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.platform import Platform
@@ -163,10 +165,19 @@ async def get_session(
     async with platform.database.read() as connection:
         await get_allowed(connection, principal, session_id, Action.READ_SESSION)
         shown = await sessions.get_session(connection, session_id)
+        containers = await sessions.list_cluster(connection, [session_id])
+        shown = msgspec.structs.replace(
+            shown, containers=containers.get(session_id, [])
+        )
+        network = await describe_network(connection, shown)
         ends = None
         if shown.status is SessionStatus.RUNNING:
             ends = await find_session_idle_end(platform, connection, session_id)
-    return msgspec.structs.replace(shown, idle_expires_at=sessions.format_time(ends))
+    return msgspec.structs.replace(
+        shown,
+        cluster_network=network,
+        idle_expires_at=sessions.format_time(ends),
+    )
 
 
 async def list_history(
@@ -226,7 +237,7 @@ async def terminate_session(
             tx.connection, principal, session_id, Action.TERMINATE_SESSION, lock=True
         )
         tx.audit(_end_act(record, force=force))
-        if record.status is SessionStatus.PENDING:
+        if record.status in QUEUED:
             await move(
                 tx,
                 record,

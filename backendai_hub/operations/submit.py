@@ -14,7 +14,7 @@ from backendai_hub.core.audit import Act
 from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.errors import ConflictError, TooManyRequestsError
 from backendai_hub.core.events import Event, EventKind
-from backendai_hub.core.objections import FIRST
+from backendai_hub.core.objections import FIRST, Objections
 from backendai_hub.core.policies import SubmissionCaps, check_pending
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.core.slots import ResourceSlots
@@ -88,7 +88,7 @@ async def _store_or_find(asking: Asking, new: _New) -> Submission:
     platform, user, request = asking.platform, asking.user, asking.request
     record = new.record
     try:
-        await _store(platform, user, new)
+        await _store(asking, new)
     except IntegrityError:
         # Somebody was faster with the same key, server or name.
         async with platform.database.read() as connection:
@@ -100,13 +100,18 @@ async def _store_or_find(asking: Asking, new: _New) -> Submission:
                 " been removed; look what there is and ask again"
             ) from None
         if known is None:
-            raise ConflictError(
-                f"you already have a session named {record.name!r}; stop it first or"
-                " choose another name"
-            ) from None
+            raise name_taken(record.name) from None
         await _attach(platform, known, request)
         return await _answer(platform, known.id, created=False)
     return await _answer(platform, record.id, created=True)
+
+
+def name_taken(name: str) -> ConflictError:
+    """Say that somebody's live session has this name already."""
+    return ConflictError(
+        f"you already have a session named {name!r}; stop it first or choose another"
+        " name"
+    )
 
 
 async def _answer(platform: Platform, session_id: str, *, created: bool) -> Submission:
@@ -138,31 +143,37 @@ async def _find_known(
     return found[0] if found else None
 
 
-async def _check_count(
-    connection: AsyncConnection, platform: Platform, user: Actor
+async def check_queue(
+    connection: AsyncConnection,
+    asking: Asking,
+    record: SessionRecord,
+    caps: Sequence[SubmissionCaps],
+    objections: Objections,
 ) -> None:
-    most = platform.settings.max_live_sessions
-    live = await sessions.count_live(connection, user.id)
+    """Object to one session more where a user has, or lets wait, as many as may be."""
+    user_id, most = asking.user.id, asking.platform.settings.max_live_sessions
+    live = await sessions.count_live(connection, user_id)
     if live >= most:
-        raise TooManyRequestsError(
-            f"you have {live} sessions waiting or running, the most allowed is {most};"
-            " stop one first"
+        objections.add(
+            TooManyRequestsError(
+                f"you have {live} sessions waiting or running, the most allowed is"
+                f" {most}; stop one first"
+            )
         )
+    for cap in caps:
+        if not cap.limits_waiting:
+            continue
+        waiting, asked = await sessions.sum_waiting(connection, user_id, cap.keypair_id)
+        with objections.noted():
+            check_pending(cap, waiting=waiting, asked=asked, request=record.request)
 
 
-async def _store(platform: Platform, user: Actor, new: _New) -> None:
-    record = new.record
+async def _store(asking: Asking, new: _New) -> None:
+    platform, user, record = asking.platform, asking.user, new.record
     async with platform.database.transaction() as tx:
         # Locked, so that many requests at once are counted one after the other.
         await tenancy.lock_user(tx, user.id)
-        await _check_count(tx.connection, platform, user)
-        for cap in new.caps:
-            if not cap.limits_waiting:
-                continue
-            waiting, asked = await sessions.sum_waiting(
-                tx.connection, user.id, cap.keypair_id
-            )
-            check_pending(cap, waiting=waiting, asked=asked, request=record.request)
+        await check_queue(tx.connection, asking, record, new.caps, FIRST)
         await sessions.insert_session(tx, record)
         await batch.insert_dependencies(tx, record.id, new.dependencies)
         if record.image_id is not None:

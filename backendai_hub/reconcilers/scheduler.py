@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from backendai_hub.core.attempts import Result
+from backendai_hub.core.sessions import WAITING_WORDS, SessionStatus
 from backendai_hub.db.attempts import Tried
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations.placement import (
@@ -18,6 +19,7 @@ from backendai_hub.operations.placement import (
     place,
 )
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.preemption import carry_out
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.scheduling.plan import plan
@@ -27,6 +29,8 @@ log = logging.getLogger("backendai_hub.reconcilers.scheduler")
 
 BIG_QUEUE = 50
 """Longer queues are planned in a thread; for short ones the hop costs more."""
+
+_FIRST_WORDS = WAITING_WORDS[SessionStatus.PENDING]
 
 ANEW_SECONDS = 60.0
 """After so long everything is read from the database again, whatever is known."""
@@ -51,6 +55,8 @@ class SchedulerReconciler(Reconciler):
         self._reasons: Mapping[str, str] = {}
         self._tried: Counter[str] = Counter()
         """How often each has been tried since that was written down."""
+        self._told = ""
+        """Who was the last to get a new reason in place of an older one."""
 
     async def reconcile(self) -> int:
         """Run one pass and return how many sessions were placed."""
@@ -62,8 +68,9 @@ class SchedulerReconciler(Reconciler):
         gained = await self._view.refresh()
         placed = 0
         if gained or now - self._planned_at >= self.resync_seconds:
-            self._planned_at = now
+            self._planned_at = float("-inf")  # if this fails, it is made again
             placed = await self._plan(self._view.snapshot())
+            self._planned_at = now
         await self._explain(ticket)
         return placed
 
@@ -79,10 +86,11 @@ class SchedulerReconciler(Reconciler):
             waited = self._take_tried([p.session for p in batch])
             placed += await place(self.platform, batch, waited)
             self._view.placed.update(placement.session for placement in batch)
+        sent = await carry_out(self.platform, decided.preemptions)
         self._view.note(snapshot.queue, decided)
         if decided.placements:
             log.info("placed %d of %d waiting", placed, len(snapshot.queue))
-        if placed < len(decided.placements):
+        if placed < len(decided.placements) or sent < len(decided.preemptions):
             # Something was not as it looked: look at all of it the next time.
             self._view.forget()
         return placed
@@ -95,22 +103,31 @@ class SchedulerReconciler(Reconciler):
     async def _explain(self, ticket: int) -> None:
         """Store the reasons that have changed; whoever has just come goes first.
 
-        What is left then is stored after the next pass.
+        What is left when somebody calls is stored after the next passes, in turn.
         """
         known = self._view.records
         news = sorted(
             session_id
             for session_id, reason in self._reasons.items()
-            if session_id in known and known[session_id].reason != reason
+            if session_id in known
+            and known[session_id].status is SessionStatus.PENDING
+            and known[session_id].reason != reason
         )
-        for some in in_batches(news):
+        for some in in_batches(sorted(news, key=self._turn_of)):
             counts = {i: self._tried.pop(i, 1) for i in some}
             reasons = {i: self._reasons[i] for i in some}
             await explain(self.platform, reasons, counts)
+            if known[some[-1]].reason != _FIRST_WORDS:
+                self._told = some[-1]
             if self.signals.ticket(self.name) != ticket:
                 return
         if not news:
             await self._count()
+
+    def _turn_of(self, session_id: str) -> tuple[bool, bool, str]:
+        """Put those first who have no reason yet, then who was not told for long."""
+        is_new = self._view.records[session_id].reason == _FIRST_WORDS
+        return not is_new, session_id <= self._told, session_id
 
     def _take_tried(self, ids: Iterable[str]) -> dict[str, Tried]:
         """Return attempts that are not written down, of sessions that still wait."""

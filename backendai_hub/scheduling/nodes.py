@@ -66,6 +66,7 @@ class Nodes:
             session.group,
             session.nodes if session.only_nodes else (),
             frozenset(session.labels.items()),
+            session.protocol,
         )
         found = self._obstacles.get(key)
         if found is None:
@@ -133,6 +134,8 @@ def obstacle(node: NodeState, session: PendingSession) -> str:
         return f"is {node.architecture}, not {session.architecture}"
     if session.nodes and session.only_nodes and node.id not in session.nodes:
         return "is not one of the nodes it names"
+    if node.protocol < session.protocol:
+        return "runs an agent that is too old for this; upgrade it"
     return _unlabelled(node, session)
 
 

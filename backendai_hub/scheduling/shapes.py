@@ -139,6 +139,7 @@ class Shapes:
             id(session.references),
             id(session.architecture),
             id(session.group),
+            session.protocol,
         )
         if plain and (shape := self._quick.get(quick)) is not None:
             return shape
@@ -160,6 +161,7 @@ class Shapes:
             session.only_nodes,
             session.avoid,
             frozenset(session.labels.items()),
+            session.protocol,
         )
         shape = self._known.get(key)
         if shape is None:

@@ -56,6 +56,8 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node that cannot keep users apart serves only this one, once it has one."""
     multi_user: bool = True
     labels: Mapping[str, str] = {}
+    protocol: int = 1 << 30
+    """What its agent understands; without one, all there is."""
     containers: int = 0
     """How many containers it runs."""
     max_containers: int | None = None
@@ -88,6 +90,8 @@ class PendingSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """0 to 100; higher goes first, before any other order."""
     job_priority: int = 0
     """Against whom it may push itself: running sessions with strictly less."""
+    preemptible: bool = True
+    """Whether it may be displaced once it runs; who may not be does not borrow."""
     since: int = 0
     """When it began to wait."""
     lifetime: int | None = None
@@ -100,6 +104,8 @@ class PendingSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Nodes to try last, such as those where it has just failed."""
     labels: Mapping[str, str] = {}
     """Labels its nodes must have."""
+    protocol: int = 1
+    """What its nodes' agents must understand."""
     members: tuple[Member, ...] = ()
     """The containers of a cluster; without them it is one container."""
     layout: Literal["one-node", "spread", "pack"] = "one-node"
@@ -141,6 +147,16 @@ class ReservedWindow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How long before it begins sessions of unknown length are kept off."""
 
 
+class ScopeQuota(msgspec.Struct, frozen=True, kw_only=True):
+    """What one scope is guaranteed and what it may have at most, in smallest units.
+
+    A slot that is not named is not guaranteed, and has no maximum.
+    """
+
+    guaranteed: Mapping[str, int] = {}
+    maximum: Mapping[str, int] = {}
+
+
 class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one resource group's queue is worked off."""
 
@@ -153,6 +169,8 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     max_lifetime: int | None = None
     """How long sessions run at most that do not say."""
     preemption: Preemption = Preemption()
+    quotas: Mapping[tuple[str, ...], ScopeQuota] = {}
+    """What scopes are guaranteed and may have at most, by their paths."""
     shares: Any = None
     """What owners have used and may use: a ``ShareState``."""
     typical: tuple[tuple[ResourceSlots, float], ...] = ()
@@ -165,7 +183,7 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def displaces(self) -> bool:
         """Whether sessions that run may have to go for others."""
-        return self.preemption.enabled
+        return self.preemption.enabled or bool(self.quotas)
 
 
 class ReservedPart(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -8,6 +8,7 @@ until it is told to go.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import resource
 from collections.abc import AsyncIterator
@@ -27,6 +28,7 @@ from backendai_agent.runtimes.base import (
     RuntimeFailure,
 )
 from backendai_agent.runtimes.docker_addresses import Addresses
+from backendai_agent.runtimes.docker_clusters import SessionNetworks
 from backendai_agent.runtimes.docker_config import (
     HOST_NETWORK,
     LABEL_AGENT,
@@ -34,9 +36,11 @@ from backendai_agent.runtimes.docker_config import (
     LABEL_SESSION,
     NAME_PREFIX,
     PORT,
+    SESSION_NETWORK,
     Surface,
     container_config,
     container_name,
+    has_own_network,
 )
 from backendai_agent.runtimes.docker_engine import (
     EVERYTHING,
@@ -103,6 +107,20 @@ class DockerRuntime(LoggingConfigurable):
         help="Addresses of the sessions' network on this node, when it is made.",
     )
 
+    cluster_subnets = Unicode(
+        "10.214.0.0/16",
+        config=True,
+        help="Where the addresses come from of the networks that sessions of several"
+        " containers get for themselves.",
+    )
+
+    network_seconds = Float(
+        30.0,
+        min=0,
+        config=True,
+        help="How often networks are looked for that sessions have left behind.",
+    )
+
     blocked_networks = List(
         Unicode(),
         ["169.254.0.0/16"],
@@ -167,6 +185,8 @@ class DockerRuntime(LoggingConfigurable):
         self._engine = Engine(self.url, self.log)
         self._bell = Bell()
         self._addresses = Addresses()
+        self._networks = SessionNetworks(self.cluster_subnets, self.log)
+        self._swept_at = -math.inf
         self._clearing: dict[str, str] = {}
         try:
             info = await self._engine.ask(lambda api: api.info())
@@ -217,6 +237,14 @@ class DockerRuntime(LoggingConfigurable):
         now = asyncio.get_running_loop().time()
         if now - self._fenced_at >= self.firewall_seconds:
             await self._fence()
+
+    async def _sweep_again(self) -> None:
+        """Remove networks whose sessions are gone."""
+        now, owner = asyncio.get_running_loop().time(), self._owner()
+        if not owner or now - self._swept_at < self.network_seconds:
+            return
+        self._swept_at = now
+        await self._engine.ask(lambda api: self._networks.sweep(api, owner))
 
     async def close(self) -> None:
         """Let go of the engine; containers keep running."""
@@ -283,7 +311,18 @@ class DockerRuntime(LoggingConfigurable):
         await asyncio.to_thread(
             hand_over, folder, user=config["User"], offset=user_offset(self._facts)
         )
-        await self._engine.ask(lambda api: self._start(api, spec, config))
+        await self._engine.ask(lambda api: self._start_on(api, spec, config))
+
+    def _start_on(
+        self, api: docker.APIClient, spec: ContainerSpec, config: dict[str, Any]
+    ) -> None:
+        if not has_own_network(spec):
+            self._start(api, spec, config)
+            return
+        with self._networks.needed(
+            api, spec.session_id, size=spec.cluster.size, owner=self._owner()
+        ):
+            self._start(api, spec, config)
 
     def _surface(self) -> Surface:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -341,7 +380,7 @@ class DockerRuntime(LoggingConfigurable):
         folder: ContainerFolder,
     ) -> None:
         name = container_name(container_id)
-        image = ""
+        image = session_id = ""
         try:
             found = api.inspect_container(name)
         except Exception as error:
@@ -352,10 +391,12 @@ class DockerRuntime(LoggingConfigurable):
             if labels.get(LABEL_AGENT) != self._owner():
                 raise ClashError(f"container {container_id} is another agent's")
             image = found["Image"]
+            session_id = labels.get(LABEL_SESSION, "")
         self._clearing[container_id] = image  # which may take the image's own rm
         try:
             if image:
                 _remove(api, name, grace)
+                self._networks.sweep(api, self._owner(), session_id)
             empty_folders(api, folder, image)
         finally:
             del self._clearing[container_id]
@@ -400,13 +441,19 @@ class DockerRuntime(LoggingConfigurable):
     async def list(self) -> list[Observed]:
         """List the containers that carry our agent's label."""
         await self._fence_again()
+        await self._sweep_again()
         return await self._engine.ask(self._look)
 
     def _address(self, row: dict[str, Any]) -> str:
         if row["HostConfig"]["NetworkMode"] == HOST_NETWORK:
             return HOST_NETWORK
         networks = row["NetworkSettings"]["Networks"]
-        return str((networks.get(self.network) or {}).get("IPAddress") or "")
+        found = [
+            network
+            for name, network in networks.items()
+            if name == self.network or name.startswith(SESSION_NETWORK)
+        ]
+        return str(found[0].get("IPAddress") or "") if found else ""
 
     async def endpoint(self, container_id: str, app: str) -> Endpoint | None:
         """Tell the address of a running container; apps other than lab have none."""

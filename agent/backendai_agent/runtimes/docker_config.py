@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from backendai_agent.addresses import is_address
 from backendai_agent.folders import INSIDE, ContainerFolder
 from backendai_agent.jobs import find_main_program
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
@@ -21,6 +22,7 @@ from backendai_hub.api.agents import ContainerSpec, Identity
 HOME: Final = "/home/work"
 PORT: Final = 8888
 NAME_PREFIX: Final = "backendai-"
+SESSION_NETWORK: Final = "backendai-session-"
 USER_ID: Final = 1000
 """Who a session is in the profiles that are not root."""
 
@@ -147,6 +149,8 @@ def _as_identity(profile: Profile, identity: Identity) -> Profile:
 
 def choose_network(spec: ContainerSpec, surface: Surface) -> str:
     """Return the engine's name of the network that *spec* is on."""
+    if has_own_network(spec):
+        return session_network(spec.session_id)
     if not spec.host_network:
         return surface.network
     if not surface.host_network:
@@ -184,7 +188,7 @@ def container_config(
         "Cmd": [],
         "User": profile.user,
         "WorkingDir": HOME,
-        "Hostname": "main1",
+        "Hostname": spec.cluster.host,
         "Env": [f"{name}={value}" for name, value in sorted(environ.items())],
         "Labels": {
             LABEL_CONTAINER: spec.id,
@@ -199,7 +203,36 @@ def container_config(
         "HostConfig": _host_config(
             spec, patch, folder=folder, surface=surface, profile=profile
         ),
+        "NetworkingConfig": _networking(spec, surface),
     }
+
+
+def _networking(spec: ContainerSpec, surface: Surface) -> dict[str, Any]:
+    """Give the container its name on its session's own network."""
+    if not has_own_network(spec):
+        return {}
+    endpoint = {"Aliases": [spec.cluster.host]}
+    return {"EndpointsConfig": {choose_network(spec, surface): endpoint}}
+
+
+def has_own_network(spec: ContainerSpec) -> bool:
+    """Tell whether the session has a network of its own, on this node."""
+    return spec.cluster.is_together and not spec.host_network
+
+
+def session_network(session_id: str) -> str:
+    """Return the engine's name for a session's own network."""
+    return SESSION_NETWORK + session_id
+
+
+def _hosts(spec: ContainerSpec) -> list[str]:
+    """List where the session's other containers are, on their nodes' own networks."""
+    place = spec.cluster
+    if not spec.host_network or place.size == 1:
+        return []
+    found = {name: place.addresses.get(name, "") for name in place.hosts}
+    found |= dict.fromkeys(place.beside, "127.0.0.1")
+    return [f"{name}:{where}" for name, where in found.items() if is_address(where)]
 
 
 def _host_config(
@@ -213,6 +246,7 @@ def _host_config(
     nodes, requests = _devices(patch, surface)
     config: dict[str, Any] = {
         "NetworkMode": choose_network(spec, surface),
+        "ExtraHosts": _hosts(spec),
         "Mounts": _mounts(patch, folder),
         "Init": True,
         "Privileged": False,

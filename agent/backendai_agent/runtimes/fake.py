@@ -54,6 +54,9 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     bootstrap: str = ""
     lines: list[str] = []
     job: FakeJob | None = None
+    host: str = "main1"
+    hosts: tuple[str, ...] = ("main1",)
+    waits: bool = False
 
 
 class FakeImages(msgspec.Struct, kw_only=True):
@@ -96,6 +99,10 @@ class FakeRuntime(Configurable):
     fail_every = Int(0, min=0, help="Let every nth start fail; 0: none.").tag(
         config=True
     )
+    fail_hosts = List(
+        Unicode(),
+        help="Containers of clusters whose start fails, such as sub1.",
+    ).tag(config=True)
     die_after = Float(
         0.0, min=0, help="Seconds after which containers end; 0: never."
     ).tag(config=True)
@@ -216,6 +223,10 @@ class FakeRuntime(Configurable):
         every = self.fail_every
         if dice.random() < self.fail_start or (every and self._starts % every == 0):
             raise RuntimeFailure("the fake runtime was told to fail")
+        if spec.cluster.host in self.fail_hosts:
+            raise RuntimeFailure(
+                f"the fake runtime was told to fail {spec.cluster.host}"
+            )
         fresh = FakeContainer(id=spec.id, session_id=spec.session_id, image=spec.image)
         await self._save(fresh)
         crashpoint("agent.created")
@@ -224,7 +235,9 @@ class FakeRuntime(Configurable):
         fresh.environ = dict(patch.environ)
         fresh.lines = [f"{spec.image} started for {spec.owner or 'nobody'}"]
         fresh.files, fresh.bootstrap = spec.files, spec.bootstrap
+        fresh.host, fresh.hosts = spec.cluster.host, spec.cluster.hosts
         if spec.command:
+            fresh.waits = spec.cluster.size > 1
             fresh.job = read_command(
                 spec, seconds=self.job_seconds, exit_code=self.job_code
             )
@@ -242,7 +255,7 @@ class FakeRuntime(Configurable):
         with (self._root / "fake-starts.log").open("a") as log:
             log.write(f"{spec.id}\n")
         folder.activation.unlink(missing_ok=True)
-        if spec.command:
+        if spec.is_job:
             write_durably(folder.outcome, msgspec.json.encode({"state": "running"}))
         last = re.search(r"^exit (0*[1-9]\d*)\s*\Z", spec.bootstrap, re.MULTILINE)
         failure = f"the bootstrap script ended with exit code {last[1]}" if last else ""
@@ -273,6 +286,11 @@ class FakeRuntime(Configurable):
 
     async def list(self) -> list[Observed]:
         """List the containers; one made but never started is not running."""
+        for found in list(self._containers.values()):
+            if found.waits and container_folder(self._root, found.id).released.exists():
+                found.waits, found.started_at = False, time.time()
+                await self._save(found)
+                self._arm(found)
         return [
             Observed(
                 id=found.id,
@@ -330,6 +348,8 @@ class FakeRuntime(Configurable):
         seconds = self.die_after if container.job is None else container.job.seconds
         immortal = not self.die_after and container.job is None
         if immortal or container.ended or container.started_at is None:
+            return
+        if container.waits:  # for the others of its session
             return
         dice = random.Random(f"{self.seed}:end:{container.id}")  # noqa: S311
         code, reason = self.die_code, f"exited with code {self.die_code}"

@@ -444,6 +444,7 @@ class ProcessRuntime(Configurable):
             run=memory.container.run,
             etc=memory.etc,
             share_network=record.network == "host",
+            hostname=spec.cluster.host,
             read_only=(*environment.paths, *visible),
             devices=chosen_nodes(patch),
             mounts=patch.mounts,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from backendai_agent.addresses import is_address
 from backendai_agent.folders import INSIDE, ContainerFolder
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_agent.runtimes.identities import check_identity
@@ -134,10 +135,37 @@ def prepare(
     make_room(memory.container.work, choice.environment, owner=owner)
     hand_over(memory, record)
     memory.etc.mkdir(mode=0o755, exist_ok=True)
-    write_etc(memory.etc, uid, gid=record.gid, nameservers=choice.nameservers)
+    write_etc(
+        memory.etc,
+        uid,
+        gid=record.gid,
+        nameservers=choice.nameservers,
+        hostname=spec.cluster.host,
+        others=find_others(spec, choice.network),
+    )
     if choice.seccomp is not None:
         memory.seccomp.write_bytes(choice.seccomp)
     return record
+
+
+def find_others(spec: ContainerSpec, network: str) -> dict[str, str]:
+    """Return where the session's other containers are reached from this one.
+
+    Only on the node's own network they are: elsewhere each has a network of its own,
+    and a name that leads nowhere is worse than none.
+    """
+    if network != "host":
+        return {}
+    place = spec.cluster
+    here = dict.fromkeys(place.beside, "127.0.0.1")
+    found = {
+        name: here.get(name, place.addresses.get(name, "")) for name in place.hosts
+    }
+    return {
+        name: address
+        for name, address in found.items()
+        if name != place.host and is_address(address)
+    }
 
 
 def hand_over(memory: ProcessMemory, record: StartRecord) -> None:

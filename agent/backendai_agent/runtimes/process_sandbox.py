@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Final
 
 HOME: Final = "/home/work"
@@ -278,13 +279,23 @@ SYNTHESISED: Final = (
 
 
 def synthesise_etc(
-    *, uid: int, gid: int, hostname: str, nameservers: Sequence[str], shell: str
+    *,
+    uid: int,
+    gid: int,
+    hostname: str,
+    nameservers: Sequence[str],
+    shell: str,
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Write the files that stand for accounts, names and resolvers inside."""
+    """Write the files that stand for accounts, names and resolvers inside.
+
+    *others* are the addresses of the session's other containers, by name.
+    """
     return {
         "group": f"root:x:0:\n{USER}:x:{gid}:\nnogroup:x:65534:\n",
         "hostname": f"{hostname}\n",
-        "hosts": f"127.0.0.1\tlocalhost {hostname}\n::1\tlocalhost\n",
+        "hosts": f"127.0.0.1\tlocalhost {hostname}\n::1\tlocalhost\n"
+        + "".join(f"{address}\t{name}\n" for name, address in others.items()),
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
         "passwd": (
             "root:x:0:0:root:/root:/usr/sbin/nologin\n"

@@ -10,9 +10,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from backendai_agent.runtimes.process_sandbox import (
@@ -28,6 +29,7 @@ from backendai_agent.runtimes.process_sandbox import (
     synthesise_etc,
 )
 from backendai_agent.runtimes.process_seccomp import build_filter
+from backendai_hub.core.clusters import MAIN_HOST
 
 NAMESPACES: Final = "namespaces"
 NONE: Final = "none"
@@ -157,6 +159,8 @@ def write_etc(
     *,
     gid: int | None = None,
     nameservers: Sequence[str],
+    hostname: str = MAIN_HOST,
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write the files of ``/etc`` that are made for one session.
 
@@ -167,9 +171,10 @@ def write_etc(
     files = synthesise_etc(
         uid=inside,
         gid=inside if gid is None else gid,
-        hostname="main1",
+        hostname=hostname,
         nameservers=nameservers,
         shell=shell,
+        others=others,
     )
     for name, content in files.items():
         path = folder / name

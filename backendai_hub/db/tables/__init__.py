@@ -21,6 +21,7 @@ from backendai_hub.db.tables.nodes import (
     VersionRow,
 )
 from backendai_hub.db.tables.operators import ReservationRow, StopRow
+from backendai_hub.db.tables.preemptions import PreemptionRow, VictimRow
 from backendai_hub.db.tables.scheduling import AttemptRow
 from backendai_hub.db.tables.sessions import (
     AllocationRow,
@@ -73,6 +74,7 @@ __all__ = [
     "LogRow",
     "LoginRow",
     "MembershipRow",
+    "PreemptionRow",
     "PresetRow",
     "ProjectPolicyRow",
     "ProjectRow",
@@ -88,4 +90,5 @@ __all__ = [
     "UserPolicyRow",
     "UserRow",
     "VersionRow",
+    "VictimRow",
 ]

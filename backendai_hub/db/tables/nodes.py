@@ -17,6 +17,7 @@ from backendai_hub.db.tables.base import (
     Name,
 )
 
+
 _NOTHING = text("'{}'")
 
 
@@ -47,6 +48,7 @@ class AgentRow(Base):
     url: Mapped[str] = mapped_column(String(512), default="")
     architecture: Mapped[str] = mapped_column(String(64), default="")
     version: Mapped[str] = mapped_column(String(64), default="")
+    protocol: Mapped[int] = mapped_column(default=1, server_default="1")
     isolation: Mapped[dict[str, Any]] = mapped_column(Document, default=dict)
     images: Mapped[list[str]] = mapped_column(Document, default=list)
     unknown: Mapped[list[str]] = mapped_column(Document, default=list)

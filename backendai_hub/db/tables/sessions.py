@@ -47,6 +47,7 @@ class SessionRow(Base):
         CheckConstraint(f"status IN ({_quoted(SessionStatus)})", name="status"),
         CheckConstraint(f"result IN ({_quoted(SessionResult)})", name="result"),
         CheckConstraint("requeues < max_attempts", name="attempts"),
+        CheckConstraint("cluster_size >= 1", name="cluster_size"),
         UniqueConstraint("owner_id", "idempotency_key"),
         Index(
             "uq_sessions_live_name",
@@ -109,12 +110,20 @@ class SessionRow(Base):
     tag: Mapped[str | None] = mapped_column(String(64))
     job_priority: Mapped[int] = mapped_column(default=0, server_default="0")
     is_preemptible: Mapped[bool] = mapped_column(default=True, server_default=true())
+    preemptions: Mapped[int] = mapped_column(default=0, server_default="0")
     agents: Mapped[list[str]] = mapped_column(
         Document, default=list, server_default=text("'[]'")
     )
     preferred_agents: Mapped[list[str]] = mapped_column(
         Document, default=list, server_default=text("'[]'")
     )
+    cluster_size: Mapped[int] = mapped_column(default=1, server_default="1")
+    cluster_mode: Mapped[str] = mapped_column(
+        String(16), default="single-node", server_default="single-node"
+    )
+    cluster_strategy: Mapped[str | None] = mapped_column(String(16))
+    ends_as: Mapped[str | None] = mapped_column(String(16))
+    """The state that follows TERMINATING; none: TERMINATED."""
     labels: Mapped[dict[str, str]] = mapped_column(
         Document, default=dict, server_default=text("'{}'")
     )
@@ -158,6 +167,8 @@ class LogRow(Base):
 class ContainerRow(Base):
     """One container of a session on a node, until the node says it is gone.
 
+    ``state`` is what its node has last said of it; ``stranded`` is one whose node is
+    silent and which has ended itself by now, since its lease has run out.
     ``former`` ones belong to an attempt that is over: whatever is still heard of them
     says nothing about the session.
     """
@@ -165,6 +176,7 @@ class ContainerRow(Base):
     __tablename__ = "containers"
     __table_args__ = (
         CheckConstraint("desired IN ('running', 'absent')", name="desired"),
+        CheckConstraint("role IN ('main', 'sub')", name="role"),
         Index("ix_containers_agent", "agent_id", "gone_at"),
         Index("ix_containers_session", "session_id"),
     )
@@ -178,6 +190,16 @@ class ContainerRow(Base):
     created_at: Mapped[Moment]
     gone_at: Mapped[Moment | None]
     former: Mapped[bool] = mapped_column(default=False, server_default=false())
+    role: Mapped[str] = mapped_column(String(8), default="main", server_default="main")
+    idx: Mapped[int] = mapped_column(default=1, server_default="1")
+    host: Mapped[str] = mapped_column(
+        String(32), default="main1", server_default="main1"
+    )
+    state: Mapped[str] = mapped_column(
+        String(16), default="scheduled", server_default="scheduled"
+    )
+    reason: Mapped[str] = mapped_column(Text(), default="", server_default="")
+    exit_code: Mapped[int | None]
 
 
 class AllocationRow(Base):

@@ -203,6 +203,7 @@ class KeypairPolicyRow(Kept, Base):
     max_session_lifetime: Mapped[int]
     idle_timeout: Mapped[int]
     max_priority: Mapped[int | None]
+    max_job_priority: Mapped[int | None] = mapped_column(default=0, server_default="0")
     allowed_vfolder_hosts: Mapped[dict[str, list[str]]] = mapped_column(Document)
 
 
