@@ -1,0 +1,82 @@
+"""However many wait, and however often somebody calls, each gets a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backendai_hub.db.sessions import list_waiting
+from backendai_hub.db.signals import Signals
+from backendai_hub.operations.platform import Platform
+from backendai_hub.reconcilers import scheduler
+from backendai_hub.reconcilers.scheduler import SchedulerReconciler
+from tests.factories import add_node, make_device, start, submit
+
+ASKED = {"cpu": "3", "mem": "1"}
+
+
+async def read_reasons(platform: Platform) -> dict[str, str]:
+    async with platform.database.read() as connection:
+        return {r.id: r.reason for r in await list_waiting(connection)}
+
+
+async def test_who_came_last_gets_a_reason_although_others_have_news_all_the_time(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    node = await add_node(
+        platform, devices=[make_device(slots={"cpu": 4000, "mem": 9})]
+    )
+    await start(platform, "zoe", slots=ASKED)
+    signals = Signals()
+    reconciler = SchedulerReconciler(platform, signals)
+    explain = scheduler.explain
+
+    async def explain_and_be_called(*given: Any) -> int:
+        signals.wake("scheduler")
+        return await explain(*given)
+
+    # One reason at a time, and somebody calls whenever one is stored.
+    monkeypatch.setattr(scheduler, "explain", explain_and_be_called)
+    monkeypatch.setattr(scheduler, "in_batches", lambda some: [[one] for one in some])
+
+    async def look(free: int) -> dict[str, str]:
+        """Let one pass find other numbers than the last, for everybody."""
+        node.devices = [make_device(slots={"cpu": 4000 + free, "mem": 9})]
+        await node.report()
+        await reconciler.reconcile()
+        return await read_reasons(platform)
+
+    a = (await submit(platform, "alice", slots=ASKED)).session.id
+    b = (await submit(platform, "bob", slots=ASKED)).session.id
+    await look(1)
+    told = await look(2)
+    assert "1.001 free" in told[a]
+    assert "1.002 free" in told[b], "not alice again"
+
+    c = (await submit(platform, "carol", slots=ASKED)).session.id
+    assert "1.003 free" in (await look(3))[c], "who has just come goes first"
+    for free in (4, 5, 6):
+        told = await look(free)
+    assert all(session in told for session in (a, b, c))
+    assert sorted(reason.split(", ")[1] for reason in told.values()) == [
+        f"1.00{free} free on node-1" for free in (4, 5, 6)
+    ], "then each in turn"
+
+
+async def test_a_pass_that_fails_is_made_again_and_not_only_some_seconds_later(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    await add_node(platform)
+    reconciler = SchedulerReconciler(platform, Signals())
+    asked = (await submit(platform, slots=ASKED)).session
+
+    async def fail(*_: Any) -> int:
+        raise OSError("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler, "place", fail)
+        with pytest.raises(OSError, match="away"):
+            await reconciler.reconcile()
+    assert await reconciler.reconcile() == 1
+    assert asked.id not in await read_reasons(platform)
