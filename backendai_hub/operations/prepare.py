@@ -348,6 +348,7 @@ def pending(record: SessionRecord, image: Image, *, hold: str = "") -> PendingSe
         group=record.resource_group_id or "",
         hold=hold,
         job_priority=record.job_priority,
+        preemptible=record.is_preemptible,
         lifetime=record.batch_timeout,
         nodes=tuple(record.agents or record.preferred_agents),
         only_nodes=bool(record.agents),

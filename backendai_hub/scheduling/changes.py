@@ -138,7 +138,8 @@ class Search(NamedTuple):
 
     def _is_allowed(self, session: PendingSession) -> bool:
         charge = tuple(charge_of(session).items())
-        return self.limits.allow(self.limits.of(session.scopes), charge)
+        allowed = self.limits.allow(self.limits.of(session.scopes), charge)
+        return allowed and not self.line.refuse(session)
 
     # --- elsewhere -------------------------------------------------------------------
 
@@ -207,6 +208,8 @@ class Search(NamedTuple):
         most = asked
         if slot in charge_of(self.session):
             most = max(0, min(asked, self.limits.left(self.session.scopes, slot)))
+        if self.line.guarantees is not None:
+            most = max(0, min(most, self.line.guarantees.left(self.session, slot)))
         column = cluster.column[slot]
         if slot_type(slot) is not SlotType.COUNT:
             return _round_sizes(np.minimum(cluster.largest_of(column)[rows], most))
@@ -222,6 +225,8 @@ class Search(NamedTuple):
 
     def _less_used(self, ways: Sequence[Change]) -> Iterator[Change]:
         """Yield what others would have to leave, if there is room but no allowance."""
+        if self.line.refuse(self.session):
+            return
         found = self.limits.shortfalls(
             self.session.scopes, tuple(charge_of(self.session).items())
         )

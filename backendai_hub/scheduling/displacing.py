@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from backendai_hub.scheduling import reasons
 from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.guarantees import Guarantees
+from backendai_hub.scheduling.holds import Hold
 from backendai_hub.scheduling.keeping import Keeper
 from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.preemption import (
     Found,
+    can_go,
     find_victims,
     let_go,
     may_displace,
@@ -27,10 +30,20 @@ from backendai_hub.scheduling.snapshot import (
 )
 from backendai_hub.scheduling.trials import Trial, copy_nodes
 
+Kind = Literal["priority", "reclaim"]
 _MOST_PROPOSALS = 8
 """How many one pass makes for one group."""
 _MOST_SEARCHES = 64
 """How many one pass looks for at most, for one group."""
+
+
+class _Way(NamedTuple):
+    """Why others may have to go, and who they are."""
+
+    kind: Kind
+    candidates: Sequence[RunningSession]
+    order: str
+    due: Mapping[str, set[str]] | None = None
 
 
 class Displacer:
@@ -67,49 +80,93 @@ class Displacer:
         """Tell whether others already leave, or are asked to, for *session*."""
         return session.id in self._served
 
-    def propose(self, session: PendingSession) -> str:
-        """Propose who goes for *session*, and tell it; empty if nobody can."""
+    def propose(self, session: PendingSession, guarantees: Guarantees | None) -> str:
+        """Propose who goes for *session*, and tell it; empty if nobody can.
+
+        Who borrows what it is guaranteed goes first; then who has less job priority.
+        """
         if self.is_served(session) or any(
             r.session == session.id for r in self._keeper.reservations
         ):
             return ""
-        candidates = self._candidates(session)
-        if not candidates or self._is_tired():
+        entitled = guarantees is not None and guarantees.is_entitled(session)
+        ways = [
+            self._reclaimable(session, guarantees) if entitled else None,
+            self._of_less_priority(session, guarantees),
+        ]
+        open_ = [way for way in ways if way is not None and way.candidates]
+        if not open_ or self._is_tired():
             return ""
         self._searches += 1
-        trial = self._without_leaving()
+        beside = self._beside(session, entitled=entitled)
+        trial = self._without_leaving(beside)
         if self._going:
             rooms = trial.take(session)
             if rooms is not None:
                 self._keeper.promised += [(r.row, r.shares) for r in rooms]
                 return reasons.tell_coming(rooms, self._cluster)
-        order = self._policy.preemption.order
-        found = find_victims(trial, session, candidates, order=order, now=self._now)
-        if found is None:
-            return ""
-        plan = self._write(session, found, "priority")
-        self._enter(plan, found)
-        return reasons.tell_preemption(plan, self._cluster)
+        for way in open_:
+            found = find_victims(
+                trial,
+                session,
+                way.candidates,
+                order=way.order,
+                now=self._now,
+                due=way.due,
+            )
+            if found is not None:
+                plan = self._write(session, found, way.kind)
+                self._enter(plan, found, beside)
+                return reasons.tell_preemption(plan, self._cluster)
+        return ""
+
+    def _beside(self, session: PendingSession, *, entitled: bool) -> tuple[Hold, ...]:
+        """Return the holds whose devices it may have for good."""
+        return tuple(
+            hold
+            for hold in self._keeper.holds
+            if hold.shares
+            and (hold.is_meant_for(session) or (entitled and hold.borrows))
+        )
 
     def _is_tired(self) -> bool:
         return (
             len(self.proposals) >= _MOST_PROPOSALS or self._searches >= _MOST_SEARCHES
         )
 
-    def _candidates(self, session: PendingSession) -> list[RunningSession]:
+    def _reclaimable(
+        self, session: PendingSession, guarantees: Guarantees | None
+    ) -> _Way | None:
+        assert guarantees is not None
+        rules = self._policy.preemption
+        found = {
+            other.id: (other, due)
+            for other, due in guarantees.find_reclaimable(session)
+            if other.id not in self._going and can_go(other, rules=rules, now=self._now)
+        }
+        due = {i: slots for i, (_, slots) in found.items()}
+        return _Way("reclaim", [other for other, _ in found.values()], "newest", due)
+
+    def _of_less_priority(
+        self, session: PendingSession, guarantees: Guarantees | None
+    ) -> _Way | None:
         rules = self._policy.preemption
         if not rules.enabled:
-            return []
-        return [
+            return None
+        found = [
             other
             for other in self._running
             if other.id not in self._going
             and may_displace(session, other, rules, self._now)
+            and not (guarantees is not None and guarantees.protects(other, session))
         ]
+        return _Way("priority", found, rules.order)
 
-    def _without_leaving(self) -> Trial:
+    def _without_leaving(self, beside: Sequence[Hold]) -> Trial:
         """Return a copy of the nodes without those who go, and what they leave whom."""
         trial = copy_nodes(self._cluster, self._policy)
+        for hold in beside:
+            hold.put_back(trial.placer.cluster)
         for other in self._running:
             if other.id in self._going:
                 let_go(trial, other)
@@ -122,7 +179,7 @@ class Displacer:
         self,
         session: PendingSession,
         found: Found,
-        kind: Literal["priority", "reclaim"],
+        kind: Kind,
     ) -> PreemptionPlan:
         parts = tuple(self._part(room) for room in found.rooms)
         return PreemptionPlan(
@@ -133,7 +190,7 @@ class Displacer:
             mode=self._policy.preemption.mode,
             kind=kind,
             victims=tuple(
-                Victim(session=v.id, reason=reasons.tell_victim(v, session))
+                Victim(session=v.id, reason=reasons.tell_victim(v, session, kind))
                 for v in found.victims
             ),
         )
@@ -142,12 +199,14 @@ class Displacer:
         node = self._cluster.nodes[room.row]
         return ReservedPart(node=node.id, shares=room.shares)
 
-    def _enter(self, plan: PreemptionPlan, found: Found) -> None:
+    def _enter(
+        self, plan: PreemptionPlan, found: Found, beside: Sequence[Hold]
+    ) -> None:
         """Keep the free part of what it needs, so that nobody else gets it."""
         self._going.update(v.id for v in found.victims)
         leaving = (r for r in self._running if r.id in self._going)
         back = list(self._held(leaving))
-        self._keeper.keep_displaced(plan.session, plan.parts, back)
+        self._keeper.keep_displaced(plan.session, plan.parts, back, beside)
         self._served.add(plan.session)
         self.proposals.append(plan)
 

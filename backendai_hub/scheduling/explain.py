@@ -185,6 +185,7 @@ class Explainer:
         if session.hold or line.problem:
             return (session.hold or line.problem,)
         lacking = [str(shortfall) for shortfall in self._shortfalls(session)]
+        lacking += filter(None, [line.refuse(session)])
         if not lacking:
             return (told,)
         if line.trial(session).fits(session):
@@ -254,7 +255,9 @@ class Explainer:
                 continue
             moved = replace(session, group=group)
             line = self._line_of(group)
-            if not line.problem and line.trial(moved).fits(moved):
+            if line.problem or line.refuse(moved):
+                continue
+            if line.trial(moved).fits(moved):
                 yield Change(group=group)
 
     def _line_of(self, group: str) -> Line:
@@ -278,6 +281,8 @@ class Explainer:
             return Forecast(unknown=session.hold or line.problem)
         if self._shortfalls(session):
             return Forecast(unknown="it hangs on a limit, and on who leaves room in it")
+        if line.refuse(session):
+            return Forecast(unknown="it hangs on what others leave or are guaranteed")
         ends = self._ends.get(id(line))
         if ends is None:
             ends = self._ends[id(line)] = Ends(line)
@@ -288,7 +293,10 @@ class Explainer:
     def _is_allowed(self, session: PendingSession) -> bool:
         charge = tuple(charge_of(session).items())
         limits = self._pass.limits
-        return limits.allow(limits.of(session.scopes), charge)
+        line = self._index.get(session.id)
+        return limits.allow(limits.of(session.scopes), charge) and not (
+            line is not None and line.refuse(session)
+        )
 
     def find_running(self, session_id: str) -> RunningSession | None:
         """Return what runs under this id."""

@@ -36,16 +36,23 @@ class Hold:
         """When it must be free again; None is now, for who is not meant by it."""
         self.session = session
         self.open_to: frozenset[ScopeKey] = frozenset()
+        self.borrows = False
+        """Whether it is for who borrows, so that others come before it."""
         self.patient = 0
         """From when on sessions of unknown length are kept off too."""
 
     def lets(self, session: PendingSession, *, now: int, ends: int | None) -> bool:
         """Tell whether *session*, which would end at *ends*, may use it."""
-        if session.id == self.session or not self.open_to.isdisjoint(session.scopes):
+        if self.is_meant_for(session):
             return True
         if self.needed is None:
             return False
         return now < self.patient if ends is None else ends <= self.needed
+
+    def is_meant_for(self, session: PendingSession) -> bool:
+        """Tell whether *session* may have it for as long as it likes."""
+        own = session.id == self.session
+        return own or not self.open_to.isdisjoint(session.scopes)
 
     def put_aside(self, cluster: Cluster) -> None:
         """Take it out of the cluster."""

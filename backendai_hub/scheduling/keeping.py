@@ -47,12 +47,18 @@ class Keeper:
 
     # --- who may use it ----------------------------------------------------------
 
-    def open_to(self, session: PendingSession, ends: int | None) -> tuple[Hold, ...]:
-        """Return the holds that *session*, which would end at *ends*, may use."""
+    def open_to(
+        self, session: PendingSession, ends: int | None, *, entitled: bool = False
+    ) -> tuple[Hold, ...]:
+        """Return the holds that *session*, which would end at *ends*, may use.
+
+        What is kept for who borrows is open to who is *entitled*.
+        """
         return tuple(
             h
             for h in self.holds
-            if h.shares and h.lets(session, now=self._now, ends=ends)
+            if h.shares
+            and ((entitled and h.borrows) or h.lets(session, now=self._now, ends=ends))
         )
 
     def use(
@@ -90,8 +96,14 @@ class Keeper:
         session: str,
         parts: Iterable[ReservedPart],
         returning: Sequence[tuple[int, Sequence[Share]]] = (),
+        beside: Sequence[Hold] = (),
     ) -> None:
-        """Keep what is free of *parts*, and is not *returning*; promise the rest."""
+        """Keep what is free of *parts*, and is not *returning*; promise the rest.
+
+        What is free includes the holds *beside* it, which have only the rest then.
+        """
+        for hold in beside:
+            hold.put_back(self._cluster)
         wanted: dict[int, list[Share]] = {}
         for part in parts:
             row = self._cluster.row.get(part.node)
@@ -103,6 +115,9 @@ class Keeper:
             free = self._cluster.clip(row, free_part(shares, back))
             self._put_aside(Hold(row, free, why=_FOR_ANOTHER, session=session))
             self.promised.append((row, free_part(shares, free)))
+        for hold in beside:
+            hold.shares = tuple(self._cluster.clip(hold.row, hold.shares))
+            hold.put_aside(self._cluster)
 
     # --- for who has waited too long -------------------------------------------------
 
@@ -116,7 +131,12 @@ class Keeper:
         )
 
     def reserve(
-        self, session: PendingSession, holdings: Sequence[Holding], *, stay: str = ""
+        self,
+        session: PendingSession,
+        holdings: Sequence[Holding],
+        *,
+        stay: str = "",
+        borrows: bool = False,
     ) -> str:
         """Keep devices for *session* and say when it starts, if anything can be."""
         trial = copy_nodes(self._cluster, self._policy)
@@ -152,6 +172,7 @@ class Keeper:
         if shadow is None:
             return ""
         for hold in shadow.keep(session.id, now=self._now):
+            hold.borrows = borrows
             self._put_aside(hold)
         told = shadow.tell(placer, session.id, session.group)
         self.reservations.append(told)

@@ -9,6 +9,7 @@ from backendai_hub.scheduling import reasons
 from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.displacing import Displacer
+from backendai_hub.scheduling.guarantees import Guarantees
 from backendai_hub.scheduling.holds import Hold
 from backendai_hub.scheduling.keeping import Keeper
 from backendai_hub.scheduling.mix import gather
@@ -78,7 +79,19 @@ class Line:
         self._displacer = Displacer(
             self.cluster, policy, self._keeper, self._running, snapshot.now
         )
-        self._keep_reserved(snapshot.reserved)
+        self.guarantees: Guarantees | None = None
+        if policy.quotas:
+            names = {key: scope.name for key, scope in snapshot.scopes.items()}
+            self.guarantees = Guarantees(self.cluster, policy, self._running, names)
+        self._reserved = snapshot.reserved
+
+    def begin(self, allowed: Callable[[PendingSession], bool]) -> None:
+        """Note who has a claim on room, as far as *allowed*, and what is kept."""
+        if self.guarantees is not None and not self._problem:
+            for session in self._queue:
+                if not session.hold and allowed(session):
+                    self.guarantees.claim(session)
+        self._keep_reserved(self._reserved)
 
     def _follow(self, policy: GroupPolicy) -> tuple[Order, Scorer]:
         """Begin what the policy names; if it is not there, the line waits for it."""
@@ -118,9 +131,12 @@ class Line:
         """Take room for *session*, or say why there is none."""
         if self._problem:
             return self._problem
-        keeper = self._keeper
+        guarantees, keeper = self.guarantees, self._keeper
+        refusal = "" if guarantees is None else guarantees.refuse(session)
+        if refusal:
+            return refusal
         ends = self._end_of(session)
-        beside = keeper.open_to(session, ends) if keeper.holds else ()
+        beside = self._open_holds(session, ends) if keeper.holds else ()
         shape = self._shapes.of(session)
         key = self._class_of(session, shape, beside)
         known = self._no_room.get(key)
@@ -133,17 +149,34 @@ class Line:
             return self._explain(session, key, beside)
         if keeper.holds and keeper.release(session):
             self._no_room.clear()
+        if guarantees is not None:
+            guarantees.take(session)
         placement = self._write(session, rooms)
         self._started.append(placement)
         self._ends.append(ends)
         return placement
+
+    def withdraw(self, session: PendingSession) -> None:
+        """Forget what *session* has a claim on: it waits for something else."""
+        if self.guarantees is not None:
+            self.guarantees.withdraw(session)
+
+    def refuse(self, session: PendingSession) -> str:
+        """Say what guarantee or maximum is in the way of *session*, if one is."""
+        return "" if self.guarantees is None else self.guarantees.refuse(session)
+
+    def _open_holds(
+        self, session: PendingSession, ends: int | None
+    ) -> tuple[Hold, ...]:
+        entitled = self.guarantees is not None and self.guarantees.is_entitled(session)
+        return self._keeper.open_to(session, ends, entitled=entitled)
 
     def _class_of(
         self, session: PendingSession, shape: Shape, beside: Sequence[Hold]
     ) -> object:
         """Return what sessions have in common that find room, or none, together."""
         owner = "" if self.cluster.keeps_apart else session.owner_id
-        displaces = self.policy.preemption.enabled
+        displaces = self.policy.displaces
         if not (session.members or beside or displaces):
             return (shape, owner)
         asked = tuple(member.request for member in session.members)
@@ -201,9 +234,24 @@ class Line:
                 continue
             if one.displacing:
                 self._displacer.go_on(one)
-            else:
-                stay = one.parts[0].node
-                self._keeper.reserve(session, self._holdings(), stay=stay)
+                self._expect(session)
+            elif not self.refuse(session):
+                self._reserve(session, stay=one.parts[0].node)
+
+    def _reserve(self, session: PendingSession, *, stay: str = "") -> str:
+        """Keep devices for *session* and say when it starts, if anything can be."""
+        entitled = self.guarantees is None or self.guarantees.is_entitled(session)
+        told = self._keeper.reserve(
+            session, self._holdings(), stay=stay, borrows=not entitled
+        )
+        if told:
+            self._expect(session)
+        return told
+
+    def _expect(self, session: PendingSession) -> None:
+        """Count what is kept for *session* as if it had it already."""
+        if self.guarantees is not None:
+            self.guarantees.expect(session)
 
     def _holdings(self) -> list[Holding]:
         """Return who holds what now, those included who have just started."""
@@ -232,7 +280,7 @@ class Line:
             if session.members and not self._problem
             else None,
         )
-        for hold in self._keeper.open_to(session, self._end_of(session)):
+        for hold in self._open_holds(session, self._end_of(session)):
             hold.put_back(trial.placer.cluster)
         return trial
 
@@ -332,13 +380,15 @@ class Line:
         if self._displacer.is_served(session):
             return reasons.DISPLACES
         if key not in self._stuck:
-            told = self._displacer.propose(session)
+            told = self._displacer.propose(session, self.guarantees)
             if told:
+                if self._displacer.is_served(session):
+                    self._expect(session)
                 return told
             self._stuck.add(key)
         if key in self._hopeless or not self._keeper.is_patient(session):
             return ""
-        told = self._keeper.reserve(session, self._holdings())
+        told = self._reserve(session)
         if not told:
             self._hopeless.add(key)
         return told

@@ -40,6 +40,8 @@ class Pass:
         self._limits = Limits(snapshot.scopes)
         self._charges: dict[int, Charge] = {}
         self._lines = split_queue(snapshot, build)
+        for line in self._lines:
+            line.begin(self._is_allowed)
         heads = [(line.advance(), place) for place, line in enumerate(self._lines)]
         self._heads = [(head, place) for head, place in heads if head is not None]
         heapify(self._heads)
@@ -96,11 +98,17 @@ class Pass:
         limits, charge = self._limits, self._charge(session)
         rooms = limits.of(session.scopes)
         if not limits.allow(rooms, charge):
+            line.withdraw(session)
             return limits.explain(session.scopes, charge)
         found = line.place(session)
         if not isinstance(found, str):
             limits.take(rooms, charge)
         return found
+
+    def _is_allowed(self, session: PendingSession) -> bool:
+        """Tell whether no limit is in the way of *session* as things are."""
+        rooms = self._limits.of(session.scopes)
+        return self._limits.allow(rooms, self._charge(session))
 
     def _charge(self, session: PendingSession) -> Charge:
         amounts = session.request if session.charge is None else session.charge

@@ -8,14 +8,14 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from backendai_hub.core.groups import Preemption
 from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.scheduling.cluster import Mask
+from backendai_hub.scheduling.cluster import Cluster, Mask
 from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.snapshot import PendingSession, RunningSession
 from backendai_hub.scheduling.trials import Trial
@@ -88,11 +88,13 @@ def find_victims(
     *,
     order: str,
     now: int,
+    due: Mapping[str, set[str]] | None = None,
 ) -> Found | None:
     """Return who of *candidates* would have to go, or None if all would not do.
 
     ``trial`` is on a copy of the cluster, where the session finds no room; it is left
-    as it was. ``order`` names who goes first.
+    as it was. ``order`` names who goes first. With *due*, only those go who leave a
+    slot that is due from them and lacks.
     """
     ordered = sorted(candidates, key=_ORDERS[order])
     if session.members and session.layout != "one-node":
@@ -101,7 +103,8 @@ def find_victims(
     rows: dict[int, list[RunningSession]] = {}
     for other in ordered:
         for row in {cluster.row[n] for n, _ in other.holdings if n in cluster.row}:
-            rows.setdefault(row, []).append(other)
+            if due is None or due[other.id] & _lacking(cluster, session, row):
+                rows.setdefault(row, []).append(other)
     serving = cluster.serving(session.owner_id)
     barred = trial.shapes.of(session).barred
     open_ = [r for r in rows if serving[r] and (barred is None or not barred[r])]
@@ -120,6 +123,16 @@ def find_victims(
         if best is None or cost < best[0]:
             best = cost, found
     return None if best is None else best[1]
+
+
+def _lacking(cluster: Cluster, session: PendingSession, row: int) -> set[str]:
+    """Return the slots that a node lacks; all, if each of them would do by itself."""
+    asked = [(s, n) for s, n in session.request.items() if s in cluster.column]
+    if session.members:
+        lacking = {s for s, n in asked if cluster.free_of(cluster.column[s])[row] < n}
+    else:
+        lacking = {slot for slot, n in asked if not cluster.fits(slot, n)[row]}
+    return lacking or {slot for slot, _ in asked}
 
 
 class _Search:

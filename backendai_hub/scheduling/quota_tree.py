@@ -15,6 +15,8 @@ The rules, in full:
   in one of its scopes comes before what that scope's siblings borrow.
 * What waits and is entitled has a *claim* on free room. Who is not entitled, and so
   borrows, may use all free room but that which siblings have a claim on.
+* Who may not be displaced could not give back what it borrows. So it uses no room that
+  its siblings are guaranteed, whether they wait for it or not.
 * Of the sessions in a scope the oldest are within its guarantee; those that do not fit
   into it any more *borrow*. So who lets in a session does not thereby endanger an
   older one, and what has been reclaimed cannot be reclaimed back.
@@ -27,16 +29,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from backendai_hub.scheduling.shares import Amounts, Path
+from backendai_hub.scheduling.snapshot import ScopeQuota
 
-
-class ScopeQuota(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scope is guaranteed and what it may have at most, in smallest units.
-
-    A slot that is not named is not guaranteed, and has no maximum.
-    """
-
-    guaranteed: Mapping[str, int] = {}
-    maximum: Mapping[str, int] = {}
+__all__ = ["Holding", "Overrun", "QuotaTree", "ScopeQuota", "Verdict", "contenders"]
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,11 +157,16 @@ class QuotaTree:
 
     # --- whether something may start -------------------------------------------------
 
-    def judge(self, path: Path, asked: Amounts, free: Amounts) -> Verdict:
-        """Say whether a request may start in the *free* room of its group."""
+    def judge(
+        self, path: Path, asked: Amounts, free: Amounts, *, stays: bool = False
+    ) -> Verdict:
+        """Say whether a request may start in the *free* room of its group.
+
+        One that *stays* could not be displaced again.
+        """
         overruns = tuple(self._overruns(path, asked))
-        entitled = self._entitled(path, asked)
-        kept = self._kept_from(path, entitled)
+        entitled = self.entitled(path, asked)
+        kept = self.kept_from(path, entitled, stays=stays)
         in_the_way = {
             slot: kept[slot]
             for slot, amount in asked.items()
@@ -184,11 +184,17 @@ class QuotaTree:
                 if maximum is not None and amount and used + amount > maximum:
                     yield Overrun(scope, slot, maximum, used, amount)
 
-    def _entitled(self, path: Path, asked: Amounts) -> tuple[Path, ...]:
+    def entitled(self, path: Path, asked: Amounts) -> tuple[Path, ...]:
+        """Return the scopes that stay within their guarantees with a request."""
         return tuple(s for s in _scopes(path) if self._is_entitled(s, asked))
 
-    def _kept_from(self, path: Path, entitled: Sequence[Path]) -> dict[str, int]:
-        """Return the claims that come first: those of its siblings where it borrows."""
+    def kept_from(
+        self, path: Path, entitled: Sequence[Path], *, stays: bool = False
+    ) -> dict[str, int]:
+        """Return the claims that come first: those of its siblings where it borrows.
+
+        For who *stays*, all that its siblings are guaranteed and do not use.
+        """
         kept: dict[str, int] = {}
         for scope in _scopes(path):
             if scope in entitled:
@@ -196,7 +202,9 @@ class QuotaTree:
             for sibling in self._children.get(scope[:-1], ()):
                 if sibling == scope:
                     continue
-                for slot, amount in self._claimed.get(sibling, {}).items():
+                quota = self._quotas.get(sibling, ScopeQuota())
+                claimed = quota.guaranteed if stays else self._claimed.get(sibling, {})
+                for slot, amount in claimed.items():
                     # What a scope holds beyond its guarantee uses its claims up.
                     idle = self.guaranteed(sibling, slot) - self.used(sibling, slot)
                     due = min(amount, idle)
@@ -222,19 +230,25 @@ class QuotaTree:
         return found
 
     def find_reclaimable(
-        self, path: Path, asked: Amounts, running: Sequence[Holding]
+        self,
+        path: Path,
+        asked: Amounts,
+        running: Sequence[Holding],
+        borrowers: Mapping[str, Mapping[Path, set[str]]] | None = None,
     ) -> list[tuple[Holding, set[str]]]:
         """List who would have to go for a request, and what of theirs it is due.
 
-        The newest come first. Sessions of the same user are never among them.
+        The newest come first. Sessions of the same user are never among them. Who
+        borrows is found out anew unless it is given.
         """
-        entitled = self._entitled(path, asked)
+        entitled = self.entitled(path, asked)
         if not entitled:
             return []
-        borrowers = self.borrowers(running)
+        if borrowers is None:
+            borrowers = self.borrowers(running)
         found = []
         for holding in sorted(running, key=lambda h: (-h.started, h.id)):
-            ours, theirs = _contenders(path, holding.path)
+            ours, theirs = contenders(path, holding.path)
             if ours not in entitled:
                 continue
             borrowed = borrowers.get(holding.id, {}).get(theirs, set())
@@ -255,7 +269,7 @@ class QuotaTree:
         verdict = self.judge(path, asked, free)
         if verdict.overruns:
             return None
-        kept = self._kept_from(path, verdict.entitled)
+        kept = self.kept_from(path, verdict.entitled)
         lacking = {
             slot: lack
             for slot, amount in asked.items()
@@ -280,7 +294,7 @@ def _scopes(path: Path) -> Iterator[Path]:
         yield path[:depth]
 
 
-def _contenders(ours: Path, theirs: Path) -> tuple[Path, Path]:
+def contenders(ours: Path, theirs: Path) -> tuple[Path, Path]:
     """Return the siblings in which two paths part; the root if they do not."""
     for depth in range(1, min(len(ours), len(theirs)) + 1):
         if ours[:depth] != theirs[:depth]:

@@ -208,8 +208,13 @@ def tell_preemption(plan: PreemptionPlan, cluster: Cluster) -> str:
     )
 
 
-def tell_victim(victim: RunningSession, session: PendingSession) -> str:
+def tell_victim(victim: RunningSession, session: PendingSession, kind: str) -> str:
     """Say why a session has to go, to those whose it is."""
+    if kind == "reclaim":
+        return (
+            f"it borrows what others are guaranteed, and session {session.id} needs it"
+            " within that guarantee"
+        )
     return (
         f"its job priority {victim.job_priority} is below {session.job_priority},"
         f" and it holds what session {session.id} needs"
