@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from jupyterhub.httpclient import JupyterHubHTTPClient
@@ -42,6 +44,31 @@ class StartedHubs:
         for app in self._apps:
             if app.db_file is not None:
                 app.db_file.close()
+
+
+@asynccontextmanager
+async def running_hub(config: Any) -> AsyncIterator[Any]:
+    """Run a JupyterHub in this event loop, as the fixture ``hub_app`` does.
+
+    That one ends with its test; here several tests may share one.
+    """
+    from jupyterhub.tests.mocking import MockHub  # noqa: PLC0415 - it is slow
+
+    hubs = StartedHubs()
+    MockHub.clear_instance()
+    hubs.note_client()
+    app = MockHub.instance(config=config)
+    hubs.begin(app)
+    try:
+        await app.initialize()
+        await app.start()
+        yield app
+    finally:
+        if app.http_server:
+            app.http_server.stop()
+        await app.shutdown_cancel_tasks()
+        MockHub.clear_instance()
+        await hubs.close()
 
 
 def _stop_timers(app: Any) -> None:

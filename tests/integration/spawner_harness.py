@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, chdir, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -20,7 +22,8 @@ from traitlets.config import Config
 
 import backendai_spawner
 from backendai_spawner.clients import close_shared_clients
-from tests.harness import Stack, free_port, until
+from tests.harness import Stack, free_port, running_stack, until
+from tests.mock_hubs import running_hub
 
 
 class MemoryProxy(Proxy):
@@ -154,6 +157,8 @@ class Hub:
     app: Any
     stack: Stack
     http: aiohttp.ClientSession
+    line: Line | None = None
+    """What lies between the two, where tests cut it."""
 
     @property
     def url(self) -> str:
@@ -230,12 +235,63 @@ class Hub:
         self.app.users.clear()
         await close_shared_clients()
 
+    async def clear(self) -> None:
+        """Let nobody have been here, for tests that share a JupyterHub."""
+        from jupyterhub import orm  # noqa: PLC0415 - it is slow
+
+        if self.line is not None:
+            self.line.mend()
+        await self.forget()
+        people = self.app.db.query(orm.User).all()
+        names = [user.name for user in people]
+        for user in people:
+            self.app.db.delete(user)
+        self.app.db.commit()
+        self.app.proxy.routes.clear()
+        self.app.tornado_settings["failure_count"] = 0
+        await asyncio.gather(*[self._end_sessions(name) for name in names])
+
+    async def _end_sessions(self, name: str) -> None:
+        async with self.stack.client(name) as api:
+            for session in (await api.get("api/sessions?status=live"))["items"]:
+                path = f"api/sessions/{session['id']}/terminate"
+                status, body = await api.send("POST", path, json={"force": True})
+                assert status == 202, body
+
     def _pending(self) -> bool:
         return any(
             spawner._spawn_pending
             for user in self.app.users.values()
             for spawner in user.spawners.values()
         )
+
+
+@asynccontextmanager
+async def standing_hub(*, agent: bool = True, **more: Any) -> AsyncIterator[Hub]:
+    """Run a JupyterHub, a service and, with *agent*, a node that several tests share.
+
+    Each begins with :meth:`Hub.clear`; *more* is for :func:`configure`.
+    """
+    async with AsyncExitStack() as world:
+        folder = world.enter_context(tempfile.TemporaryDirectory(prefix="backendai-"))
+        # JupyterHub keeps its cookies' secret where it is started.
+        world.enter_context(chdir(folder))
+        stack = await world.enter_async_context(
+            running_stack(Path(folder) / "data", agent=agent)
+        )
+        await world.enter_async_context(serving_gateway(stack.gateway_port))
+        line = await world.enter_async_context(Line(stack.port))
+        http = await world.enter_async_context(aiohttp.ClientSession())
+        config = configure(stack, service_port=line.port, **more)
+        app = await world.enter_async_context(running_hub(config))
+        hub = Hub(app, stack, http, line)
+        world.push_async_callback(hub.forget)
+        yield hub
+
+
+def wait_for_spawns(hub: Hub, seconds: float) -> None:
+    """Choose how long the Hub waits for a spawn before it answers 202."""
+    hub.app.tornado_settings["slow_spawn_timeout"] = seconds
 
 
 @asynccontextmanager
