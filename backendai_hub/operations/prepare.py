@@ -325,7 +325,9 @@ async def _check_can_ever_start(
         )
     if not place.nodes:
         return  # the first node may still be on its way: it waits, with that reason
-    never = explain_never(place.cluster, pending(record, prepared.image))
+    # An agent that is too old for it may be upgraded while it waits.
+    asked = msgspec.structs.replace(pending(record, prepared.image), protocol=1)
+    never = explain_never(place.cluster, asked)
     if never is not None:
         objections.add(
             NeverFitsError(
