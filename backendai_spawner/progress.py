@@ -33,7 +33,8 @@ class Phase(msgspec.Struct, frozen=True):
 PHASES: Final[Mapping[SessionStatus | None, Phase]] = {
     None: Phase(0, 5, 5),
     _S.PENDING: Phase(5, 35, 120),
-    _S.SCHEDULED: Phase(35, 45, 5),
+    _S.RESERVED: Phase(35, 40, 30),
+    _S.SCHEDULED: Phase(40, 45, 5),
     _S.PREPARING: Phase(45, 55, 5),
     _S.PULLING: Phase(55, 75, 60),
     _S.CREATING: Phase(75, 95, 4),

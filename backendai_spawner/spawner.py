@@ -240,7 +240,8 @@ class BackendAISpawner(ConnectionSettings, Spawner):
         except HubError as error:
             self.log.warning("%s: cannot ask: %s", self._log_name, error.message)
         else:
-            running = session.status is SessionStatus.RUNNING
+            # One that makes room still answers: people can save until it is gone.
+            running = session.status in {SessionStatus.RUNNING, SessionStatus.PREEMPTED}
             self._last_answer = None if running else session.exit_code or 0
         return self._last_answer
 

@@ -30,7 +30,7 @@ class PreemptionPage(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None
 
 
-class DryRunRequest(
+class PreemptionTrialRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
     """The rules to try; what is left out is as the resource group has it."""
@@ -43,8 +43,8 @@ class DryRunRequest(
     victim_scope: Literal["user", "project", "domain", "resource-group"] | None = None
 
 
-class PossiblePreemption(msgspec.Struct, frozen=True, kw_only=True):
-    """Who would have to leave now for one session that waits, and where it would start."""
+class ProposedPreemption(msgspec.Struct, frozen=True, kw_only=True):
+    """Who would have to leave now for one session, and where it would start."""
 
     session: str
     name: str
@@ -55,10 +55,10 @@ class PossiblePreemption(msgspec.Struct, frozen=True, kw_only=True):
     victims: list[PreemptedSession]
 
 
-class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+class PreemptionTrial(msgspec.Struct, frozen=True, kw_only=True):
     """What a pass would do now; nothing has been done. ``waiting`` counts who waits."""
 
     resource_group: str
     enabled: bool
     waiting: int
-    items: list[PossiblePreemption]
+    items: list[ProposedPreemption]

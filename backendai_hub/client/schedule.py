@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from backendai_hub.api.operators import (
     GroupState,
     QueueEntry,
     QueuePage,
     SessionOutcomes,
+)
+from backendai_hub.api.preemptions import (
+    PreemptionPage,
+    PreemptionTrial,
+    PreemptionTrialRequest,
 )
 from backendai_hub.api.simulations import (
     ExportedTrace,
@@ -17,6 +23,7 @@ from backendai_hub.api.simulations import (
 )
 from backendai_hub.client.tenancy import Part
 from backendai_hub.client.transport import segment
+from backendai_hub.core.preemptions import EnactedPreemption
 from backendai_hub.core.sessions import Session
 
 
@@ -104,6 +111,38 @@ class Schedule(Part):
             if page.next is None:
                 return
             after = page.next
+
+    async def preemptions(
+        self, *, page_size: int = 50, **filters: Any
+    ) -> AsyncIterator[EnactedPreemption]:
+        """Yield who made room for whom, the newest first, page after page.
+
+        Filters are session (an id, of either side), resource_group, kind and open.
+        """
+        after: str | None = None
+        while True:
+            page = await self._transport.get(
+                "preemptions",
+                PreemptionPage,
+                params={**filters, "limit": page_size, "after": after},
+                act_for=self._act_for,
+            )
+            for item in page.items:
+                yield item
+            after = page.next
+            if after is None:
+                return
+
+    async def try_preemption(
+        self, group: str, request: PreemptionTrialRequest | None = None
+    ) -> PreemptionTrial:
+        """Say who would have to make room now if a group had the rules of *request*."""
+        return await self._transport.post(
+            f"resource-groups/{segment(group)}/preemptions/trial",
+            request or PreemptionTrialRequest(),
+            PreemptionTrial,
+            act_for=self._act_for,
+        )
 
     async def export(self) -> ExportedTrace:
         """Return how things are, as a trace that can be simulated."""

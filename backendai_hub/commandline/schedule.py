@@ -12,6 +12,10 @@ from backendai_hub.commandline.finding import find_session
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.listing import LARGEST_PAGE, USUAL, page_size, show_items
 from backendai_hub.commandline.names import NounName
+from backendai_hub.commandline.preemptions import (
+    make_preemptions,
+    make_try_preemption,
+)
 from backendai_hub.commandline.simulate import make_export, make_simulate
 from backendai_hub.core.errors import HubError
 
@@ -161,6 +165,8 @@ schedule = LazyGroup(
     help="What may start, and in which order.",
     made={
         "queue": make_queue,
+        "preemptions": make_preemptions,
+        "try-preemption": make_try_preemption,
         "simulate": make_simulate,
         "export": make_export,
         "priority": make_priority,

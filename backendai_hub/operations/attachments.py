@@ -16,6 +16,7 @@ from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.platform import Platform
 
 YOUNG = timedelta(seconds=10)
+_LEAVING = {SessionStatus.TERMINATING, SessionStatus.PREEMPTED}
 
 
 class Attached(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class Attached(msgspec.Struct, frozen=True):
 async def list_attached(platform: Platform) -> list[Attached]:
     """List the live sessions that belong to a Hub server."""
     now = platform.database.clock()
-    live = [s for s in SessionStatus if s not in TERMINAL | {SessionStatus.TERMINATING}]
+    live = [s for s in SessionStatus if s not in TERMINAL | _LEAVING]
     async with platform.database.glance() as connection:
         rows = await sessions.list_on_servers(connection, live)
         nodes = await agents.list_agents(connection)

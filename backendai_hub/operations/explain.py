@@ -25,6 +25,7 @@ from backendai_hub.db.images import load_images
 from backendai_hub.db.running import load_running
 from backendai_hub.db.sessions import SessionRecord, format_time, get_record
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.preemption_views import tell_room
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import get_allowed
 from backendai_hub.scheduling.changes import Change, tell_change
@@ -71,9 +72,10 @@ class ExplanationDesk:
                 connection, principal, session_id, Action.READ_SESSION
             )
             asked = await _read_asked(connection, record)
+            room = await tell_room(connection, record)
         told = Why(session=record.id, status=record.status, reasons=[record.reason])
         if record.status is not SessionStatus.PENDING:
-            return replace(told, hangs_on="it does not wait in the queue")
+            return replace(told, hangs_on=room or "it does not wait in the queue")
         async with self._lock:
             explainer = await self._look(platform, is_known=session_id in self._queue)
             found = await asyncio.to_thread(

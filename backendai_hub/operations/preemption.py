@@ -288,8 +288,3 @@ async def expire(tx: Transaction, record: SessionRecord) -> None:
     tried = Tried(record.id, Result.EXPIRED, words, phase=Phase.PREEMPTION)
     await note_attempts(tx, [tried])
     tx.wake("scheduler")
-
-
-def tell_leaving(left: int, count: int) -> str:
-    """Say how far those are who leave for a session."""
-    return f"{left} of {count} sessions have left that make room for it"

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.preemptions import (
-    DryRun,
-    DryRunRequest,
-    PossiblePreemption,
     PreemptionPage,
     PreemptionQuery,
+    PreemptionTrial,
+    PreemptionTrialRequest,
+    ProposedPreemption,
 )
 from backendai_hub.core.access import Action, Principal, Reach, Target, can, reach
 from backendai_hub.core.errors import InvalidRequestError, MalformedRequestError
@@ -24,11 +25,11 @@ from backendai_hub.core.preemptions import (
     Fate,
     PreemptedSession,
 )
-from backendai_hub.core.sessions import Session
+from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.db import agents, preemptions, sessions
 from backendai_hub.db.preemptions import PlanFilter, ShownPlan, Side
 from backendai_hub.db.running import load_running
-from backendai_hub.db.sessions import format_time
+from backendai_hub.db.sessions import SessionRecord, format_time
 from backendai_hub.operations.nouns import find_visible
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import load_snapshot
@@ -138,12 +139,29 @@ def _show_victim(side: Side) -> PreemptedSession:
     )
 
 
+async def tell_room(connection: AsyncConnection, record: SessionRecord) -> str:
+    """Say how far it is with the room that a session waits for, or makes."""
+    if record.status is SessionStatus.RESERVED:
+        left, count = await preemptions.count_leaving(connection, record.id)
+        return f"{left} of {count} sessions have left that make room for it"
+    if record.status is SessionStatus.PREEMPTED:
+        again = record.ends_as == SessionStatus.PENDING
+        then = "waits in the queue again" if again else "ends"
+        return (
+            f"it makes room for another session; when it has left its node, it {then}"
+        )
+    return ""
+
+
 # --- what would be -------------------------------------------------------------------
 
 
 async def try_rules(
-    platform: Platform, principal: Principal, reference: str, body: DryRunRequest
-) -> DryRun:
+    platform: Platform,
+    principal: Principal,
+    reference: str,
+    body: PreemptionTrialRequest,
+) -> PreemptionTrial:
     """Say who would have to leave now if a group had these rules; nobody leaves."""
     async with platform.database.read() as connection:
         group = await find_visible(connection, principal, _GROUP, reference)
@@ -171,7 +189,7 @@ async def try_rules(
         async with platform.database.read() as connection:
             found = await sessions.get_sessions(connection, sorted(ids))
         shown = {session.id: session for session in found}
-    return DryRun(
+    return PreemptionTrial(
         resource_group=group["name"],
         enabled=enabled,
         waiting=len(queue),
@@ -185,9 +203,9 @@ async def try_rules(
 
 def _show_proposal(
     proposal: PreemptionPlan, shown: Mapping[str, Session], nodes: Mapping[str, str]
-) -> PossiblePreemption:
+) -> ProposedPreemption:
     waiting = shown[proposal.session]
-    return PossiblePreemption(
+    return ProposedPreemption(
         session=waiting.id,
         name=waiting.name,
         owner=waiting.owner,

@@ -5,11 +5,13 @@ export type Tone = 'success' | 'progress' | 'neutral' | 'warning' | 'error';
 
 const TONES: Record<SessionStatus, Tone> = {
   PENDING: 'warning',
+  RESERVED: 'warning',
   SCHEDULED: 'progress',
   PREPARING: 'progress',
   PULLING: 'progress',
   CREATING: 'progress',
   RUNNING: 'success',
+  PREEMPTED: 'warning',
   RESCHEDULING: 'progress',
   TERMINATING: 'progress',
   TERMINATED: 'neutral',
