@@ -10,7 +10,7 @@ import asyncio
 import platform
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,6 +80,8 @@ class AgentSettings:
     starts: int = 4
     image_fetches: int = 2
     relay_connections: int = CONNECTIONS
+    labels: Mapping[str, str] = field(default_factory=dict)
+    max_containers: int | None = None
     timing: Timing = field(default_factory=Timing)
     link: LinkTiming = field(default_factory=LinkTiming)
 
@@ -187,6 +189,8 @@ class Agent:
             isolation=getattr(self._runtime, "isolation_now", self._isolation),
             images=self.driver.images.present,
             image_progress=self._keeper.account(),
+            labels=dict(self._settings.labels),
+            max_containers=self._settings.max_containers,
         )
 
     async def hear(self, sent_at: float) -> None:

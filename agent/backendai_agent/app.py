@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Float, Int, List, TraitError, Unicode, default
+from traitlets import Bool, Dict, Float, Int, List, TraitError, Unicode, default
 from traitlets.config import Application, Config
 
 from backendai_agent.accelerators.base import Accelerator
@@ -32,7 +32,7 @@ from backendai_agent.plugins import (
 from backendai_agent.relay import CONNECTIONS
 from backendai_agent.runtimes.base import Runtime, RuntimeFailure
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
-from backendai_hub.core.agents import Isolation
+from backendai_hub.core.agents import Isolation, check_labels
 from backendai_hub.core.configuration import ConfigurationError, check_keys
 from backendai_hub.core.errors import HubError
 
@@ -106,6 +106,15 @@ class BackendAIAgent(Application):
         CONNECTIONS,
         min=1,
         help="How many connections to the platform each session may have open.",
+    ).tag(config=True)
+    labels = Dict(
+        key_trait=Unicode(),
+        value_trait=Unicode(),
+        help="What sessions may ask of their nodes, such as {'gpu': 'h100', 'rack':"
+        " 'r1'}. What operators say of this node wins.",
+    ).tag(config=True)
+    max_containers = Int(
+        0, min=0, help="How many containers run here at most; 0 is no limit."
     ).tag(config=True)
     ready_seconds = Float(
         110.0, min=1, help="How long JupyterLab may take to answer first."
@@ -209,6 +218,7 @@ class BackendAIAgent(Application):
             raise ConfigurationError(
                 f"hub_url: {self.hub_url!r} is not the https address of a hub service"
             )
+        check_labels(self.labels)
         advertise = parse_address(self.advertise, port=0) if self.advertise else None
         return AgentSettings(
             name=self.name,
@@ -223,6 +233,8 @@ class BackendAIAgent(Application):
             starts=self.start_concurrency,
             image_fetches=self.image_fetches,
             relay_connections=self.relay_connections,
+            labels=dict(self.labels),
+            max_containers=self.max_containers or None,
             timing=Timing(ready=self.ready_seconds, resync=self.resync_seconds),
         )
 

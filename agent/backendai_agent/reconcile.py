@@ -13,7 +13,7 @@ container itself removes its activation file on beginning:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,11 +25,14 @@ from backendai_hub.api.agents import (
     ContainerSpec,
     ContainerState,
     DesiredState,
+    DeviceShare,
 )
 
 VANISHED = "it disappeared from the node: something other than the agent removed it"
 
 
+SLICE = "#"
+"""Between a device that is cut and the number of a slice of it."""
 HELD = "waiting until the previous session has let go of {}"
 
 
@@ -62,8 +65,18 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_devices(spec: ContainerSpec) -> list[str]:
-    """List the devices that *spec* has a share of."""
-    return list(dict.fromkeys(share.device for share in spec.shares))
+    """List the devices that *spec* has a share of; of one that is cut, the slices."""
+    return list(
+        dict.fromkeys(name for share in spec.shares for name in _name_parts(share))
+    )
+
+
+def _name_parts(share: DeviceShare) -> Iterator[str]:
+    if not share.slices:
+        yield share.device
+    for number in range(share.slices.bit_length()):
+        if share.slices >> number & 1:
+            yield f"{share.device}{SLICE}{number}"
 
 
 class Work(StrEnum):
@@ -141,8 +154,8 @@ def diff(
         decide = _decide_absent if spec.desired is DesiredState.ABSENT else _decide
         action = decide(spec, seen.get(spec.id), past.get(spec.id), busy.get(spec.id))
         if isinstance(action, Start):
-            own = [device for device in given[spec.id] if device in whole]
-            held = [device for device in own if holders[device] - {spec.id}]
+            own = [d for d in given[spec.id] if d in whole or SLICE in d]
+            held = [device for device in own if _rivals(device, holders) - {spec.id}]
             if held:
                 action = Wait(spec, HELD.format(", ".join(held)))
             else:
@@ -169,6 +182,21 @@ def _find_holders(
             for device in (*devices, *given.get(container_id, ())):
                 holders[device].add(container_id)
     return holders
+
+
+def _rivals(device: str, holders: Mapping[str, set[str]]) -> set[str]:
+    """Return who has a device in hand, or of one that is cut any part of that slice.
+
+    Who has all of a device has its slices, and the other way round.
+    """
+    parent, is_slice, _ = device.partition(SLICE)
+    found = set(holders.get(device, ()))
+    if is_slice:
+        return found | holders.get(parent, set())
+    for other, containers in holders.items():
+        if other.startswith(f"{device}{SLICE}"):
+            found |= containers
+    return found
 
 
 def _may_run(seen: Observed | None, past: Record | None, work: Work | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backendai_hub.client.tenancy import Part
@@ -11,7 +11,7 @@ from backendai_hub.core.agents import Agent
 
 
 class Nodes(Part):
-    """See nodes, and say which group they belong to and whether they take sessions."""
+    """See nodes, and say to which group they belong and what they take."""
 
     async def list(self) -> Sequence[Agent]:
         """Return all nodes."""
@@ -26,9 +26,15 @@ class Nodes(Part):
         resource_group: str | None = None,
         schedulable: bool | None = None,
         force: bool = False,
+        labels: Mapping[str, str | None] | None = None,
     ) -> Agent:
-        """Change what is named; *force* moves a node although sessions run on it."""
+        """Change what is named; *force* moves a node although sessions run on it.
+
+        *labels* win over the node's own; None leaves one to the node again.
+        """
         body: dict[str, Any] = {"force": force}
+        if labels:
+            body["labels"] = dict(labels)
         if resource_group is not None:
             body["resource_group"] = resource_group
         if schedulable is not None:

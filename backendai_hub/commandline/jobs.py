@@ -17,6 +17,7 @@ from backendai_hub.commandline.fields import KindType, gather_fields
 from backendai_hub.commandline.logs import follow_session
 from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.output import Output
+from backendai_hub.commandline.places import PLACE_OPTIONS
 from backendai_hub.commandline.sessions import SlotsType
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.fields import Page
@@ -192,6 +193,7 @@ _OPTIONS: Final = (
     ),
     click.Option(["--priority"], type=int, help="0 to 100; higher comes first."),
     click.Option(["--job-priority"], type=int, help="What may displace it, if any."),
+    *PLACE_OPTIONS,
     click.Option(["--tag"], help="A word to find it by."),
     click.Option(
         ["--bootstrap-script"],

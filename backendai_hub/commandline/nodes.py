@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from backendai_hub.commandline.asking import Asking, make_command
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.names import NounName
+from backendai_hub.commandline.places import LabelType
 from backendai_hub.core.errors import NotFoundError
 
 _COLUMNS: Final = (
@@ -16,6 +17,7 @@ _COLUMNS: Final = (
     "status",
     "resource_group",
     "schedulable",
+    "labels",
     "used",
     "capacity",
 )
@@ -38,14 +40,18 @@ async def _update(
     asking: Asking,
     *,
     node: str,
-    resource_group: str | None,
-    schedulable: bool | None,
+    labels: tuple[dict[str, str], ...],
+    forgotten: tuple[str, ...],
     force: bool,
+    **changes: Any,
 ) -> None:
-    if resource_group is None and schedulable is None:
+    given: dict[str, str | None] = dict.fromkeys(forgotten)
+    for label in labels:
+        given |= label
+    if not given and all(change is None for change in changes.values()):
         raise click.UsageError("name at least one thing to change")
     changed = await asking.client.nodes.update(
-        node, resource_group=resource_group, schedulable=schedulable, force=force
+        node, labels=given, force=force, **changes
     )
     asking.output.show_one(changed)
 
@@ -99,12 +105,24 @@ node = LazyGroup(
                     help="Whether it takes new sessions; what runs goes on.",
                 ),
                 click.Option(
+                    ["--label", "labels"],
+                    type=LabelType(),
+                    multiple=True,
+                    help="Label it so, whatever it says itself; NAME= takes one away.",
+                ),
+                click.Option(
+                    ["--forget-label", "forgotten"],
+                    multiple=True,
+                    metavar="NAME",
+                    help="Leave a label to the node itself again.",
+                ),
+                click.Option(
                     ["--force"],
                     is_flag=True,
                     help="Move it although sessions run on it; these go on.",
                 ),
             ],
-            help="Change a node's group, or whether it takes new sessions.",
+            help="Change a node's group or labels, or whether it takes new sessions.",
         ),
     },
 )

@@ -24,6 +24,7 @@ from backendai_hub.commandline.listing import (
 )
 from backendai_hub.commandline.logs import follow_session, show_log
 from backendai_hub.commandline.names import NounName
+from backendai_hub.commandline.places import PLACE_OPTIONS
 from backendai_hub.commandline.why import describe_why
 from backendai_hub.core.errors import HubError
 from backendai_hub.core.fields import Page, Slots
@@ -227,6 +228,7 @@ _START_OPTIONS: Final = (
     click.Option(["--shmem"], help="Shared memory, which is part of mem."),
     click.Option(["--priority"], type=int, help="0 to 100; higher comes first."),
     click.Option(["--cluster-size"], type=int, help="How many containers."),
+    *PLACE_OPTIONS,
     click.Option(
         ["--type"],
         type=click.Choice([str(t) for t in SessionType]),

@@ -193,7 +193,7 @@ class Slots(Kind, frozen=True):
 
 
 def check_not_both(asked: Iterable[str]) -> None:
-    """Refuse to mix whole devices and shares of the same kind of accelerator."""
+    """Refuse to mix whole devices, their instances and shares of one kind of them."""
     names = set(asked)
     for name in sorted(names):
         kind, _, unit = name.partition(".")
@@ -201,6 +201,11 @@ def check_not_both(asked: Iterable[str]) -> None:
             raise InvalidRequestError(
                 f"{kind}.device and {name}: ask for whole devices or for shares of"
                 " them, not for both"
+            )
+        if any(n.startswith(f"{name}:") for n in names):
+            raise InvalidRequestError(
+                f"{name} and instances of it: ask for whole devices or for instances,"
+                " not for both"
             )
 
 

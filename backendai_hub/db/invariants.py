@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from backendai_hub.core.agents import MOST_SLICES
 from backendai_hub.core.quotas import SESSIONS, SYSTEM_SESSIONS, ScopeKind
 from backendai_hub.core.sessions import OCCUPYING, TERMINAL, SessionType
 from backendai_hub.core.slots import MILLI
@@ -28,12 +29,14 @@ async def find_breaches(connection: AsyncConnection) -> list[str]:
     """List every breach of the ledger's promises; an empty list is the only good one.
 
     V01 no device gives more than it has; V02 a whole device is in one live
-    allocation; V03 the ledger equals the live allocations, for devices and for every
-    scope; V06 ended sessions hold nothing and running ones something.
+    allocation, and no slice of a device in two; V03 the ledger equals the live
+    allocations, for devices and for every scope; V06 ended sessions hold nothing and
+    running ones something.
     """
     breaches = [
         *await _find_overuse(connection),
         *await _find_shared_wholes(connection),
+        *await _find_shared_slices(connection),
         *await _find_drift(connection),
         *await _find_wrong_holders(connection),
     ]
@@ -58,9 +61,32 @@ async def _find_shared_wholes(connection: AsyncConnection) -> list[str]:
         .join(DeviceRow, DeviceRow.id == AllocationRow.device_id)
         .where(AllocationRow.freed_at.is_(None), DeviceRow.whole)
         .group_by(AllocationRow.device_id)
-        .having(func.count() > 1)
+        # Instances may be many; beside anything else there is nothing.
+        .having(func.count() > 1, func.min(AllocationRow.slices) == 0)
     )
     return [f"V02 device {device} is given more than once" for (device,) in rows]
+
+
+async def _find_shared_slices(connection: AsyncConnection) -> list[str]:
+    cut = (
+        select(AllocationRow.device_id)
+        .where(AllocationRow.freed_at.is_(None), AllocationRow.slices > 0)
+        .distinct()
+    )
+    rows = await connection.execute(
+        select(AllocationRow.device_id, AllocationRow.slices).where(
+            AllocationRow.freed_at.is_(None), AllocationRow.device_id.in_(cut)
+        )
+    )
+    taken: dict[str, int] = {}
+    breaches = set()
+    for device, slices in rows:
+        # What is no instance takes all of a device that is cut.
+        own = slices or (1 << MOST_SLICES) - 1
+        if taken.get(device, 0) & own:
+            breaches.add(f"V02 slices of device {device} are given more than once")
+        taken[device] = taken.get(device, 0) | own
+    return sorted(breaches)
 
 
 async def _find_drift(connection: AsyncConnection) -> Iterator[str]:

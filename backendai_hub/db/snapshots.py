@@ -140,7 +140,7 @@ async def _sole_owners(
         )
         .distinct()
     )
-    return {agent: owner for agent, owner in rows if agent is not None}
+    return {agent: owner for agent, owner in rows}
 
 
 def _node(

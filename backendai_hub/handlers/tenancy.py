@@ -153,5 +153,5 @@ class AgentHandler(APIHandler):
 
     @operation(Action.UPDATE_AGENT)
     async def patch(self, reference: str, body: AgentChange) -> Agent:
-        """Move a node to another resource group, or let it take nothing new."""
+        """Move a node to another group, label it, or let it take nothing new."""
         return await change_agent(self.platform, self.principal, reference, body)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from backendai_hub.core.access import Action, Principal
-from backendai_hub.core.agents import Agent
+from backendai_hub.core.agents import Agent, check_labels
 from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import (
     InUseError,
@@ -28,20 +30,23 @@ from backendai_hub.operations.platform import Platform
 class AgentChange(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """A node's resource group, and whether it takes new sessions.
+    """A node's resource group and labels, and whether it takes new sessions.
 
     With ``force`` a node changes its group although sessions run on it; these go on.
+    ``labels`` are added to the node's own, and win over them: an empty one takes a
+    label away, and null leaves it to the node again.
     """
 
     resource_group: str | None = None
     schedulable: bool | None = None
     force: bool = False
+    labels: dict[str, str | None] = {}
 
 
 async def change_agent(
     platform: Platform, principal: Principal, reference: str, body: AgentChange
 ) -> Agent:
-    """Move a node to another resource group, or let it take nothing new."""
+    """Move a node to another resource group, label it, or let it take nothing new."""
     async with platform.database.transaction() as tx:
         record = await find_agent(tx, reference)
         changes: dict[str, object] = {}
@@ -54,6 +59,9 @@ async def change_agent(
             if group_id != record.resource_group_id:
                 await _refuse_busy(tx, record, force=body.force)
                 changes["resource_group_id"] = group_id
+        labels = _relabel(record.set_labels, body.labels)
+        if labels != record.set_labels:
+            changes["set_labels"] = labels
         if changes:
             await agents.change_agent(tx, record, **changes)
             tx.audit(
@@ -68,6 +76,17 @@ async def change_agent(
             )
             tx.wake("scheduler")
     return next(a for a in await list_agents(platform) if a.id == record.id)
+
+
+def _relabel(
+    given: Mapping[str, str], changes: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Return what operators say of a node's labels once they have said *changes*."""
+    check_labels({name: value or "" for name, value in changes.items()})
+    said = {**given, **changes}
+    labels = {name: value for name, value in sorted(said.items()) if value is not None}
+    check_labels(labels)
+    return labels
 
 
 async def find_agent(tx: Transaction, reference: str) -> AgentRecord:

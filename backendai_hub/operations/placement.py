@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
-from backendai_hub.core.agents import AgentStatus, protocol_for
+from backendai_hub.core.agents import AgentStatus, join_labels, protocol_for
 from backendai_hub.core.attempts import Result
 from backendai_hub.core.clusters import Seat, list_seats
 from backendai_hub.core.errors import ConflictError
@@ -31,6 +31,7 @@ from backendai_hub.db.ledger import Entry, Key, Row
 from backendai_hub.db.limits import Scopes, recall_limits
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
 from backendai_hub.db.stops import list_stops
+from backendai_hub.operations.node_room import load_node_room
 from backendai_hub.operations.platform import Platform
 from backendai_hub.scheduling.snapshot import Placement, Plan, Share
 
@@ -140,11 +141,19 @@ async def _place(
     nodes = await agents.lock_agents(
         tx, {piece.node for _, p in there for piece in _pieces(p)}
     )
+    node_room = await load_node_room(
+        tx.connection,
+        nodes,
+        {s.device for _, p in there for piece in _pieces(p) for s in piece.shares},
+    )
     held = [
         (record, placement)
         for record, placement in there
         if _is_whole(record, placement)
         and all(_takes(nodes.get(p.node), record) for p in _pieces(placement))
+        # Before the ledger: what it refuses may stay taken here, which costs a pass,
+        # while nothing may stay taken there.
+        and node_room.take(_pieces(placement))
         and room.take(_entries(record, placement))
     ]
     if not held:
@@ -174,6 +183,7 @@ def _takes(node: AgentRecord | None, record: SessionRecord) -> bool:
         and node.status is AgentStatus.ALIVE
         and node.schedulable
         and node.protocol >= protocol_for(record.type, record.cluster_size)
+        and record.labels.items() <= join_labels(node.labels, node.set_labels).items()
     )
 
 

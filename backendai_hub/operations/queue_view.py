@@ -307,9 +307,14 @@ def _has_gained(old: NodeState | None, new: NodeState) -> bool:
     for before, after in zip(old.devices, new.devices, strict=True):
         if any(after.free.get(s, 0) > n for s, n in before.free.items()):
             return True
-        if msgspec.structs.replace(after, free=before.free) != before:
+        if before.sliced & ~after.sliced:
+            return True
+        alike = msgspec.structs.replace(after, free=before.free, sliced=before.sliced)
+        if alike != before:
             return True
     same = msgspec.structs.replace(new, devices=old.devices)
+    if new.containers > old.containers:
+        same = msgspec.structs.replace(same, containers=old.containers)
     if new.sole_owner is not None and old.sole_owner is None:
         same = msgspec.structs.replace(same, sole_owner=None)
     return same != old

@@ -8,6 +8,7 @@ fresh report of a node that has taken up the assignment in question.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -19,7 +20,7 @@ from backendai_hub.api.agents import (
     ContainerState,
     ReportAnswer,
 )
-from backendai_hub.core.agents import AgentStatus, Device
+from backendai_hub.core.agents import AgentStatus, Device, check_labels
 from backendai_hub.core.errors import ConflictError, ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.quotas import ScopeKind
@@ -53,6 +54,9 @@ async def accept_report(
     Raises :class:`ConflictError` for a second machine with the same identity and
     for a protocol that is not ours.
     """
+    check_labels(report.labels)
+    for device in report.devices:
+        device.check()
     fresh, agent = await _note_agent(platform, agent_id, report)
     async with platform.database.read() as connection:
         known = await sessions.list_containers(connection, agent_id=agent_id)
@@ -116,6 +120,8 @@ async def _note_agent(
             isolation=msgspec.to_builtins(report.isolation),
             images=report.images,
             unknown=unknown,
+            labels=report.labels,
+            max_containers=report.max_containers,
             first_seen_at=agent.first_seen_at or tx.now,
             last_seen_at=tx.now,
         )
@@ -155,11 +161,11 @@ async def _note_devices(
     """
     async with platform.database.read() as connection:
         known = await _known_devices(connection, agent_id)
-    if _described(known) == {d.id: (d.slots, True) for d in devices}:
+    if _described(known) == {d.id: (d.offer, _traits(d)) for d in devices}:
         return
     async with platform.database.transaction() as tx:
         known = await _known_devices(tx.connection, agent_id)
-        for slot in sorted({slot for device in devices for slot in device.slots}):
+        for slot in sorted({slot for device in devices for slot in device.offer}):
             await nouns.ensure_slot_type(
                 tx, platform.new_id(), slot, slot_type=str(slot_type(slot)), rank=1000
             )
@@ -169,10 +175,12 @@ async def _note_devices(
             if record is None:
                 record = _new_device(platform.new_id(), agent_id, device)
                 await agents.insert_device(tx, record)
-            elif not record.present:
-                await agents.change_device(tx, record.id, present=True)
-            for slot in sorted({*device.slots, *have}):
-                amount = device.slots.get(slot, 0)
+            elif not record.present or _traits(record) != _traits(device):
+                traits = _traits(device)
+                await agents.change_device(tx, record.id, present=True, **traits)
+            offer = device.offer
+            for slot in sorted({*offer, *have}):
+                amount = offer.get(slot, 0)
                 if slot not in have or have[slot].quota != amount:
                     await ledger.set_quota(
                         tx, ScopeKind.DEVICE, record.id, slot, amount
@@ -199,10 +207,23 @@ def _row_id(known: _Known, device: Device) -> str:
     return "" if record is None else record.id
 
 
-def _described(known: _Known) -> dict[str, tuple[dict[str, int], bool]]:
+def _traits(device: Device | DeviceRecord) -> dict[str, Any]:
+    """Return what a device is like, whatever it offers."""
+    return {
+        "kind": device.kind,
+        "model": device.model,
+        "numa": device.numa,
+        "whole": device.whole,
+        "links": device.links,
+        "profiles": device.profiles,
+        "slices": device.slices,
+    }
+
+
+def _described(known: _Known) -> dict[str, tuple[dict[str, int], dict[str, Any]]]:
     """Describe the devices that are here as a report would."""
     return {
-        name: ({s: b.quota or 0 for s, b in slots.items() if b.quota}, True)
+        name: ({s: b.quota for s, b in slots.items() if b.quota}, _traits(record))
         for name, (record, slots) in known.items()
         if record is not None and record.present
     }
@@ -213,11 +234,8 @@ def _new_device(device_id: str, agent_id: str, device: Device) -> DeviceRecord:
         id=device_id,
         agent_id=agent_id,
         name=device.id,
-        kind=device.kind,
-        model=device.model,
-        numa=device.numa,
-        whole=device.whole,
         present=True,
+        **_traits(device),
     )
 
 

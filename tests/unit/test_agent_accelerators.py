@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from types import SimpleNamespace
 
 import pytest
 from traitlets.config import Config
 
 from backendai_agent.accelerators import cuda
-from backendai_agent.accelerators.cuda import CudaAccelerator, Gpu, patch_for
+from backendai_agent.accelerators.cuda import CudaAccelerator, patch_for
 from backendai_agent.accelerators.fake import FakeAccelerator
 from backendai_agent.accelerators.host import (
     HostAccelerator,
@@ -17,9 +16,11 @@ from backendai_agent.accelerators.host import (
     read_memory,
     read_memory_limit,
 )
+from backendai_agent.accelerators.nvml import Gpu, read_gpus, read_numa
 from backendai_agent.inventory import Inventory, merge_patches
 from backendai_agent.runtimes.base import RuntimeFailure
 from backendai_hub.api.agents import DeviceShare
+from tests.unit.nvml_played_back import FakeGpu, FakeNvml
 
 LOG = logging.getLogger("test")
 GIB = 1 << 30
@@ -159,36 +160,19 @@ def test_the_node_for_cudas_memory_is_made_by_the_drivers_own_tool(
 
 
 def test_nvml_is_read_by_uuid_and_one_broken_gpu_does_not_hide_the_others():
-    class NvmlError(Exception):
-        pass
-
-    def handle(index):
-        if index == 1:
-            raise NvmlError
-        return index
-
-    nvml = SimpleNamespace(
-        NVMLError=NvmlError,
-        nvmlDeviceGetCount=lambda: 3,
-        nvmlDeviceGetHandleByIndex=handle,
-        nvmlDeviceGetUUID=lambda h: f"GPU-{h}",
-        nvmlDeviceGetName=lambda _: b"H100",
-        nvmlDeviceGetMemoryInfo=lambda _: SimpleNamespace(total=80 * GIB),
-        nvmlDeviceGetMinorNumber=lambda h: 7 - h,
-        nvmlDeviceGetPciInfo=lambda h: SimpleNamespace(busId=f"00000000:0{h}:00.0"),
-    )
-    found = list(cuda._read_gpus(nvml))
+    nvml = FakeNvml([FakeGpu("GPU-0"), FakeGpu("GPU-1", broken=True), FakeGpu("GPU-2")])
+    found = list(read_gpus(nvml))
     assert [(g.uuid, g.model) for g in found] == [("GPU-0", "H100"), ("GPU-2", "H100")]
-    assert [g.minor for g in found] == [7, 5]
+    assert [g.minor for g in found] == [0, 2]
 
 
 def test_numa_nodes_are_read_from_the_bus(tmp_path):
     folder = tmp_path / "0000:3b:00.0"
     folder.mkdir()
     (folder / "numa_node").write_text("1\n")
-    assert cuda._read_numa("00000000:3B:00.0", tmp_path) == 1
+    assert read_numa("00000000:3B:00.0", tmp_path) == 1
     (folder / "numa_node").write_text("-1\n")
-    assert cuda._read_numa("00000000:3B:00.0", tmp_path) is None
+    assert read_numa("00000000:3B:00.0", tmp_path) is None
 
 
 async def test_a_share_of_a_device_that_left_is_refused_in_words():

@@ -1,18 +1,18 @@
-"""NVIDIA GPUs, as whole devices."""
+"""NVIDIA GPUs, as whole devices or as the instances that they are cut into."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from traitlets import List, Unicode
-from traitlets.config import Configurable
+from traitlets.config import LoggingConfigurable
 
+from backendai_agent.accelerators.nvml import Gpu, Instance, find_gpus
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_hub.api.agents import DeviceShare
 from backendai_hub.core.agents import Device
@@ -21,89 +21,146 @@ from backendai_hub.core.slots import MILLI
 SLOT: Final = "cuda.device"
 SHARED_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 """Device nodes that every program needs, whichever GPU it uses."""
+_CAPABILITIES: Final = "proc/driver/nvidia-caps/mig-minors"
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU as the driver describes it; ``memory`` is bytes.
-
-    ``minor`` is the number in the name of its device node.
-    """
-
-    uuid: str
-    model: str
-    memory: int
-    numa: int | None = None
-    minor: int | None = None
-
-
-class CudaAccelerator(Configurable):
+class CudaAccelerator(LoggingConfigurable):
     """GPUs that NVML can see. A node without the driver simply has none."""
 
     name = "cuda"
 
-    masked = List(Unicode(), help="UUIDs of GPUs that are not for sessions.").tag(
-        config=True
-    )
+    masked = List(
+        Unicode(), help="UUIDs of GPUs, or of their instances, not for sessions."
+    ).tag(config=True)
     root = Unicode("/", help="Where the system's /dev lies.")
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(
+        self, find: Callable[[], Sequence[Gpu]] = find_gpus, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self._find_gpus = find
         self._gpus: dict[str, Gpu] = {}
+        self._problems: set[str] = set()
 
     def discover(self) -> Sequence[Device]:
         """List the GPUs by their UUIDs, which restarts do not change."""
-        found = [gpu for gpu in find_gpus() if gpu.uuid not in self.masked]
+        found = [gpu for gpu in self._find_gpus() if gpu.uuid not in self.masked]
         self._gpus = {gpu.uuid: gpu for gpu in found}
         if found:
             make_memory_node(Path(self.root))
-        return [
-            Device(
-                id=gpu.uuid,
-                slots={SLOT: MILLI},
-                kind="cuda",
-                model=gpu.model,
-                numa=gpu.numa,
-                whole=True,
-            )
-            for gpu in found
-        ]
+        self._tell({f"{g.uuid}: {g.problem}" for g in found if g.problem})
+        return [describe(gpu, self.masked) for gpu in found]
 
     def attach(self, shares: Sequence[DeviceShare]) -> ContainerPatch:
-        """Show the container its own GPUs; without a share it sees none."""
-        wanted = [share.device for share in shares if share.slot == SLOT]
-        absent = [uuid for uuid in wanted if uuid not in self._gpus]
-        if absent:
-            raise RuntimeFailure(
-                f"GPU {', '.join(absent)} is not on this node any more"
-            )
-        return patch_for([self._gpus[uuid] for uuid in wanted], Path(self.root))
+        """Show the container its own GPUs or instances; without a share it sees none.
+
+        What is not on this node any more is refused.
+        """
+        parts = [self._find(share) for share in shares]
+        root = Path(self.root)
+        gpus = [gpu for gpu, instance in parts if instance is None]
+        instances = [(gpu, instance) for gpu, instance in parts if instance is not None]
+        if gpus and instances:
+            raise RuntimeFailure("CUDA uses either GPUs or instances of GPUs, not both")
+        if instances:
+            return patch_for_instances(instances, root)
+        return patch_for(gpus, root)
+
+    def _find(self, share: DeviceShare) -> tuple[Gpu, Instance | None]:
+        gpu = self._gpus.get(share.device)
+        if gpu is not None and not share.slices and not gpu.cut:
+            return gpu, None
+        for instance in () if gpu is None else gpu.instances:
+            name = slot_of(instance)
+            if (name, instance.slices) == (share.slot, share.slices):
+                return self._gpus[share.device], instance
+        part = "" if not share.slices else f"the instance {share.slot} of "
+        raise RuntimeFailure(
+            f"{part}GPU {share.device} is not on this node any more, as it was"
+        )
+
+    def _tell(self, problems: set[str]) -> None:
+        for problem in sorted(problems - self._problems):
+            self.log.warning("instances that are not offered: %s", problem)
+        self._problems = problems
+
+
+def slot_of(instance: Instance) -> str:
+    """Return by which slot an instance is asked for."""
+    return f"{SLOT}:{instance.profile.replace('+', '.')}-mig"
+
+
+def describe(gpu: Gpu, masked: Sequence[str] = ()) -> Device:
+    """Describe a GPU to the hub service; one that is cut is given in instances only."""
+    profiles: dict[str, list[int]] = {}
+    for instance in gpu.instances:
+        if instance.uuid not in masked:
+            profiles.setdefault(slot_of(instance), []).append(instance.slices)
+    return Device(
+        id=gpu.uuid,
+        slots={} if gpu.cut else {SLOT: MILLI},
+        kind="cuda",
+        model=gpu.model,
+        numa=gpu.numa,
+        whole=True,
+        links=dict(gpu.links),
+        profiles={slot: sorted(places) for slot, places in sorted(profiles.items())},
+    )
 
 
 def patch_for(gpus: Sequence[Gpu], root: Path = Path("/")) -> ContainerPatch:
-    """Build what makes exactly *gpus* visible, and tells programs about them.
+    """Build what makes exactly *gpus* visible, and tells programs about them."""
+    return ContainerPatch(
+        environ=_environ(
+            [gpu.uuid for gpu in gpus],
+            [gpu.memory for gpu in gpus],
+            gpus[0].model if gpus else "",
+        ),
+        devices=tuple(f"nvidia.com/gpu={gpu.uuid}" for gpu in gpus),
+        nodes=tuple(find_nodes(gpus, root)),
+    )
+
+
+def patch_for_instances(
+    parts: Sequence[tuple[Gpu, Instance]], root: Path = Path("/")
+) -> ContainerPatch:
+    """Build what makes exactly these instances visible.
+
+    Their GPUs' own device nodes are there too, and open no instance: that takes the
+    node of a capability for each.
+    """
+    gpus = list({gpu.uuid: gpu for gpu, _ in parts}.values())
+    model, profile = parts[0][0].model, parts[0][1].profile
+    return ContainerPatch(
+        environ=_environ(
+            [instance.uuid for _, instance in parts],
+            [instance.memory for _, instance in parts],
+            f"{model} MIG {profile}",
+        ),
+        devices=tuple(f"nvidia.com/gpu={instance.uuid}" for _, instance in parts),
+        nodes=(*find_nodes(gpus, root), *find_capabilities(parts, root)),
+    )
+
+
+def _environ(uuids: Sequence[str], memory: Sequence[int], model: str) -> dict[str, str]:
+    """Build what tells programs which GPUs they have.
 
     The variable that CUDA itself reads matters where nothing hides the devices of
     others: in sessions without isolation.
     """
-    uuids = ",".join(gpu.uuid for gpu in gpus)
-    environ = {"NVIDIA_VISIBLE_DEVICES": uuids or "void", "CUDA_VISIBLE_DEVICES": uuids}
-    if gpus:
-        sizes = [f"{i}:{gpu.memory >> 30}g" for i, gpu in enumerate(gpus)]
-        environ |= {
-            "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-            "GPU_TYPE": "cuda",
-            "GPU_MODEL_NAME": gpus[0].model,
-            "GPU_COUNT": str(len(gpus)),
-            "N_GPUS": str(len(gpus)),
-            "GPU_CONFIG": ",".join(sizes),
-            "TF_GPU_MEMORY_ALLOC": str(min(gpu.memory for gpu in gpus) >> 20),
-        }
-    return ContainerPatch(
-        environ=environ,
-        devices=tuple(f"nvidia.com/gpu={gpu.uuid}" for gpu in gpus),
-        nodes=tuple(find_nodes(gpus, root)),
-    )
+    named = ",".join(uuids)
+    environ = {"NVIDIA_VISIBLE_DEVICES": named or "void", "CUDA_VISIBLE_DEVICES": named}
+    if not uuids:
+        return environ
+    return environ | {
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "GPU_TYPE": "cuda",
+        "GPU_MODEL_NAME": model,
+        "GPU_COUNT": str(len(uuids)),
+        "N_GPUS": str(len(uuids)),
+        "GPU_CONFIG": ",".join(f"{i}:{size >> 30}g" for i, size in enumerate(memory)),
+        "TF_GPU_MEMORY_ALLOC": str(min(memory) >> 20),
+    }
 
 
 def find_nodes(gpus: Sequence[Gpu], root: Path) -> Iterator[str]:
@@ -114,6 +171,26 @@ def find_nodes(gpus: Sequence[Gpu], root: Path) -> Iterator[str]:
     for name in SHARED_NODES if gpus else ():
         if (root / "dev" / name).exists():
             yield f"/dev/{name}"
+
+
+def find_capabilities(
+    parts: Sequence[tuple[Gpu, Instance]], root: Path
+) -> Iterator[str]:
+    """Yield the device nodes by which the driver lets a program use an instance."""
+    minors = _read_minors(root)
+    for gpu, instance in parts:
+        group = f"gpu{gpu.minor}/gi{instance.group}"
+        for name in (f"{group}/access", f"{group}/ci{instance.member}/access"):
+            if name in minors:
+                yield f"/dev/nvidia-caps/nvidia-cap{minors[name]}"
+
+
+def _read_minors(root: Path) -> Mapping[str, str]:
+    try:
+        lines = (root / _CAPABILITIES).read_text("ascii").splitlines()
+    except OSError:
+        return {}
+    return dict(line.split() for line in lines if len(line.split()) == 2)
 
 
 def make_memory_node(root: Path) -> None:
@@ -128,49 +205,3 @@ def make_memory_node(root: Path) -> None:
         subprocess.run(  # noqa: S603 - the driver's own tool
             [program, "-c", "0", "-u"], capture_output=True, timeout=20, check=False
         )
-
-
-def find_gpus() -> list[Gpu]:
-    """Ask NVML for the GPUs of this node; none if it is not installed."""
-    try:
-        import pynvml  # noqa: PLC0415 - a node without GPUs need not load it
-    except ImportError:
-        return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        return list(_read_gpus(pynvml))
-    finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-
-
-def _read_gpus(nvml: Any) -> Iterator[Gpu]:
-    for index in range(nvml.nvmlDeviceGetCount()):
-        try:
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            yield Gpu(
-                uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
-                model=_text(nvml.nvmlDeviceGetName(handle)),
-                memory=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
-                minor=int(nvml.nvmlDeviceGetMinorNumber(handle)),
-                numa=_read_numa(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)),
-            )
-        except nvml.NVMLError:
-            continue  # fallen off the bus: the others are still good
-
-
-def _read_numa(bus: str, root: Path = Path("/sys/bus/pci/devices")) -> int | None:
-    domain, _, rest = bus.lower().partition(":")
-    path = root / f"{domain[-4:]}:{rest}" / "numa_node"
-    try:
-        node = int(path.read_text("ascii"))
-    except (OSError, ValueError):
-        return None
-    return node if node >= 0 else None
-
-
-def _text(given: str | bytes) -> str:
-    return given.decode() if isinstance(given, bytes) else given

@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
-from traitlets import Bool, Dict, Int, Unicode, default
+from traitlets import (
+    Bool,
+    Dict,
+    Enum,
+    Int,
+    List,
+    TraitError,
+    Unicode,
+    default,
+    validate,
+)
 from traitlets.config import Configurable
 
 from backendai_agent.runtimes.base import ContainerPatch
 from backendai_hub.api.agents import DeviceShare
-from backendai_hub.core.agents import Device
+from backendai_hub.core.agents import Device, Distance
 
 _NAMESPACE = uuid.UUID("6b4f9a52-6a0e-4d7e-9f0b-0d5c2f6f7a11")
+_PLACES: Final = MappingProxyType(
+    {
+        "1g": (1, range(7)),
+        "1g+": (2, range(0, 8, 2)),
+        "2g": (2, range(0, 6, 2)),
+        "3g": (4, range(0, 8, 4)),
+        "4g": (4, range(1)),
+        "7g": (8, range(1)),
+    }
+)
+"""How many of eight slices an instance takes, and where it may begin."""
+_MAKES: Final = MappingProxyType(
+    {
+        "a100-40": ("1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"),
+        "h100-80": ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"),
+        "h200": ("1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"),
+    }
+)
+"""What instances of each kind are called, in the order of the places."""
 
 
 class FakeAccelerator(Configurable):
@@ -39,6 +69,27 @@ class FakeAccelerator(Configurable):
     numa_nodes = Int(1, min=1, help="Over how many NUMA nodes they are spread.").tag(
         config=True
     )
+    linked = Int(
+        0,
+        min=0,
+        help="How many devices in a row have fast links among each other: 4 for two"
+        " quads of eight, 8 for all of them; 0 for none.",
+    ).tag(config=True)
+    cut_like = Enum(
+        ("", *_MAKES),
+        default_value="",
+        help="As what make of GPU the devices can be cut into instances; empty: they"
+        " cannot.",
+    ).tag(config=True)
+    cut_count = Int(
+        1 << 16, min=0, help="How many of the devices can be cut: the first ones."
+    ).tag(config=True)
+    instances = List(
+        Unicode(),
+        help="Which instances a device that can be cut has, such as ['3g.40gb',"
+        " '1g.10gb'], as if an administrator had made them. Without any, each is made"
+        " when it is asked for, and the device is given whole while there is none.",
+    ).tag(config=True)
     node = Unicode(help="Sets this node's devices apart from other nodes'.").tag(
         config=True
     )
@@ -47,31 +98,106 @@ class FakeAccelerator(Configurable):
     def _default_node(self) -> Any:
         return getattr(self.parent, "name", "")
 
+    @validate("instances")
+    def _check_instances(self, proposal: Any) -> Any:
+        known = _MAKES.get(self.cut_like, ())
+        for name in proposal["value"] if self.cut_like else ():
+            if name not in known:
+                raise TraitError(
+                    f"FakeAccelerator.instances: {self.cut_like} has no {name!r};"
+                    f" there are {', '.join(known)}"
+                )
+        return proposal["value"]
+
     def discover(self) -> Sequence[Device]:
         """List the devices; the same ones at every start."""
-        return [
-            Device(
-                id=f"FAKE-{uuid.uuid5(_NAMESPACE, f'{self.node}:{index}')}",
-                slots=dict(self.slots),
-                kind="fake",
-                model=self.model,
-                numa=index * self.numa_nodes // self.count,
-                whole=self.whole,
+        return [self._describe(index) for index in range(self.count)]
+
+    def _describe(self, index: int) -> Device:
+        cut = bool(self.cut_like) and index < self.cut_count
+        return Device(
+            id=self._id(index),
+            slots={} if cut and self.instances else dict(self.slots),
+            kind="fake",
+            model=self.model,
+            numa=self._numa(index),
+            whole=self.whole,
+            links=self._links(index),
+            profiles=self._profiles() if cut else {},
+        )
+
+    def _id(self, index: int) -> str:
+        return f"FAKE-{uuid.uuid5(_NAMESPACE, f'{self.node}:{index}')}"
+
+    def _numa(self, index: int) -> int:
+        return index * self.numa_nodes // self.count
+
+    def _links(self, index: int) -> dict[str, int]:
+        if not self.linked:
+            return {}
+        return {
+            self._id(other): int(
+                Distance.DIRECT
+                if index // self.linked == other // self.linked
+                else Distance.NUMA
+                if self._numa(index) == self._numa(other)
+                else Distance.SYSTEM
             )
-            for index in range(self.count)
-        ]
+            for other in range(self.count)
+            if other != index
+        }
+
+    def _profiles(self) -> dict[str, list[int]]:
+        """Return where which instances fit, or where those lie that there are."""
+        fitting = {
+            name: [((1 << size) - 1) << start for start in starts]
+            for name, (size, starts) in zip(
+                _MAKES[self.cut_like], _PLACES.values(), strict=True
+            )
+        }
+        if self.instances:
+            fitting = _lay(self.instances, fitting)
+        return {slot_of(name): places for name, places in fitting.items()}
 
     def attach(self, shares: Sequence[DeviceShare]) -> ContainerPatch:
-        """Tell the container which devices it would have."""
-        ids = dict.fromkeys(s.device for s in shares if s.device.startswith("FAKE-"))
+        """Tell the container which devices or instances it would have."""
+        own = [s for s in shares if s.device.startswith("FAKE-")]
+        ids = dict.fromkeys(_name(share) for share in own)
         if not ids:
             return ContainerPatch()
+        part = own[0].slot.partition(":")[2].removesuffix("-mig")
         return ContainerPatch(
             environ={
                 "BACKENDAI_FAKE_DEVICES": ",".join(ids),
                 "GPU_TYPE": "fake",
-                "GPU_MODEL_NAME": self.model,
+                "GPU_MODEL_NAME": f"{self.model} MIG {part}" if part else self.model,
                 "GPU_COUNT": str(len(ids)),
                 "N_GPUS": str(len(ids)),
             }
         )
+
+
+def slot_of(profile: str) -> str:
+    """Return by which slot an instance is asked for."""
+    return f"cuda.device:{profile}-mig"
+
+
+def _name(share: DeviceShare) -> str:
+    if not share.slices:
+        return share.device
+    place = f"{share.device}:{share.slot}:{share.slices}"
+    return f"FAKE-MIG-{uuid.uuid5(_NAMESPACE, place)}"
+
+
+def _lay(
+    names: Sequence[str], fitting: Mapping[str, Sequence[int]]
+) -> dict[str, list[int]]:
+    """Lay instances on a device one after the other; what does not fit is left out."""
+    taken = 0
+    laid: dict[str, list[int]] = {}
+    for name in names:
+        place = next((p for p in fitting.get(name, ()) if not p & taken), 0)
+        if place:
+            taken |= place
+            laid.setdefault(name, []).append(place)
+    return laid

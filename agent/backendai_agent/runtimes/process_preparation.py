@@ -32,6 +32,7 @@ from backendai_agent.runtimes.process_tiers import NONE, write_etc
 from backendai_hub.api.agents import ContainerSpec, Identity
 from backendai_hub.core.ids import is_id
 
+CAPABILITIES: Final = "nvidia-caps"
 DRIVER: Final = "/usr/local/nvidia/lib64"
 """Where nodes of Kubernetes keep the libraries of NVIDIA's driver."""
 DRIVER_FOLDERS: Final = (
@@ -198,7 +199,7 @@ def check_patch(patch: ContainerPatch, visible: Iterable[str]) -> list[str]:
         if not device.startswith("/dev/") or not Path(device).exists():
             raise RuntimeFailure(f"device {device} is not on this node")
     for node in patch.nodes:
-        _check_can_be_opened(Path(node))
+        check_can_be_opened(Path(node))
     for source, target, _ in patch.mounts:
         if not Path(source).exists():
             raise RuntimeFailure(f"{source} is not on this node")
@@ -237,9 +238,12 @@ def chosen_nodes(patch: ContainerPatch) -> tuple[str, ...]:
     return (*named, *patch.nodes)
 
 
-def _check_can_be_opened(node: Path) -> None:
+def check_can_be_opened(node: Path) -> None:
+    """Refuse a device that the driver has closed to those who are not root."""
     mode = stat.S_IMODE(node.stat().st_mode)
-    if os.geteuid() == 0 and mode & 0o006 != 0o006:
+    # What stands for a right, as to an instance of a GPU, is opened to show it only.
+    needed = 0o004 if node.parent.name == CAPABILITIES else 0o006
+    if os.geteuid() == 0 and mode & needed != needed:
         raise RuntimeFailure(
             f"device {node} is closed to sessions, which are not root (mode"
             f" {mode:04o}); the driver's usual mode is 0666"

@@ -17,7 +17,6 @@ from backendai_hub.db.tables.base import (
     Name,
 )
 
-
 _NOTHING = text("'{}'")
 
 
