@@ -108,7 +108,7 @@ class DockerRuntime(LoggingConfigurable):
     )
 
     cluster_subnets = Unicode(
-        "10.214.0.0/16",
+        "10.215.0.0/16",
         config=True,
         help="Where the addresses come from of the networks that sessions of several"
         " containers get for themselves.",
