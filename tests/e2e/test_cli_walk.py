@@ -19,7 +19,7 @@ import pytest
 from tests.e2e.browser import Person, chromium
 from tests.e2e.up import Platform, run, running, until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 class Shell:

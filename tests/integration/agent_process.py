@@ -64,7 +64,7 @@ class AgentProcess:
 
     async def ended(self) -> int:
         assert self.process is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.process.wait()
 
     @property

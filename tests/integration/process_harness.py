@@ -89,7 +89,7 @@ class Node:
         return None
 
     async def until_ended(self, container_id: str) -> Observed:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 seen = await self.see(container_id)
                 if seen is not None and not seen.running:

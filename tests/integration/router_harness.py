@@ -99,14 +99,14 @@ class Notebook:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         await response.write(b"data: first\n\n")
-        await asyncio.wait_for(self.go_on.wait(), 10)
+        await asyncio.wait_for(self.go_on.wait(), 200)
         await response.write(b"data: second\n\n")
         return response
 
     async def do_quiet(self, request):
         response = web.StreamResponse()
         await response.prepare(request)
-        await asyncio.wait_for(self.go_on.wait(), 10)
+        await asyncio.wait_for(self.go_on.wait(), 200)
         return response
 
     async def do_forever(self, request):
@@ -122,7 +122,7 @@ class Notebook:
 
     async def do_slow(self, request):
         try:
-            await asyncio.wait_for(self.go_on.wait(), 30)
+            await asyncio.wait_for(self.go_on.wait(), 200)
         finally:
             self.gone.set()
         return web.Response(text="done")
@@ -348,7 +348,7 @@ def _listening(arguments, ports: Ports) -> list[int]:
 
 async def until_open(*ports: int, task: asyncio.Task | None = None) -> None:
     """Return once something accepts connections on each of *ports*."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         for port in ports:
             while True:
                 if task is not None and task.done():
@@ -396,7 +396,7 @@ async def raw_exchange(port: int, request: bytes, *, read: int = 65536) -> bytes
     try:
         writer.write(request)
         await writer.drain()
-        return await asyncio.wait_for(reader.read(read), 10)
+        return await asyncio.wait_for(reader.read(read), 60)
     finally:
         writer.close()
         with contextlib.suppress(OSError):

@@ -205,7 +205,7 @@ async def test_a_reader_that_leaves_is_noticed_inside(origin, router, lab):
     answer = await router.get(at(origin, "/user/a/stream"), **named())
     await answer.content.readany()
     answer.close()
-    await asyncio.wait_for(lab.gone.wait(), 10)
+    await asyncio.wait_for(lab.gone.wait(), 60)
 
 
 async def test_large_bodies_are_streamed(origin, router):
@@ -238,7 +238,7 @@ async def test_websockets_with_subprotocols_and_messages_of_any_size(
         large = bytes(20 << 20)
         await ws.send_bytes(large)
         assert await ws.receive_bytes() == large
-    await asyncio.wait_for(lab.gone.wait(), 10)
+    await asyncio.wait_for(lab.gone.wait(), 60)
 
 
 async def test_websockets_close_as_the_app_closes_them(origin, router):
@@ -252,7 +252,7 @@ async def test_websockets_close_as_the_app_closes_them(origin, router):
 async def test_a_browser_that_vanishes_ends_the_apps_websocket(origin, router, lab):
     ws = await router.ws_connect(at(origin, "/user/a/ws"), **named())
     ws._response.connection.transport.abort()
-    await asyncio.wait_for(lab.gone.wait(), 10)
+    await asyncio.wait_for(lab.gone.wait(), 60)
     await ws.close()
 
 
@@ -280,7 +280,7 @@ async def test_a_websocket_nobody_reads_holds_its_sender_back(origin, router, ru
     await web.TCPSite(server, "127.0.0.1", 0).start()
     runtime.target = Endpoint(host="127.0.0.1", port=server.addresses[0][1])
     ws = await router.ws_connect(at(origin, "/pour"), **named())
-    await asyncio.wait_for(done.wait(), 30)
+    await asyncio.wait_for(done.wait(), 60)
     assert sent < 200  # of 1000: the rest was never taken from the app
     ws._response.connection.transport.abort()
     await ws.close()

@@ -185,7 +185,7 @@ async def log_in_with(shell, stack, key, decision, extra):
     found = re.search(r"[A-Z]{4}-[A-Z]{4}$", said[1].strip())
     assert found is not None, said
     await confirm(stack, found[0], key, decision=decision, **extra)
-    out, err = await asyncio.wait_for(process.communicate(), 30)
+    out, err = await asyncio.wait_for(process.communicate(), 60)
     text = "".join(said) + err.decode()
     return Done(process.returncode or 0, out.decode(), text), found[0]
 

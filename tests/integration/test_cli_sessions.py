@@ -114,7 +114,7 @@ async def test_an_interrupted_command_ends_without_a_word(tmp_path):
         told = (await process.stderr.readline()).decode()
         assert "never: PENDING" in told
         process.send_signal(signal.SIGINT)
-        out, err = await asyncio.wait_for(process.communicate(), 20)
+        out, err = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 130
         assert (out, err) == (b"", b"")
 

@@ -137,7 +137,7 @@ async def test_who_asks_too_often_is_told_for_how_long(tmp_path):
             for _ in range(3):
                 await grace.me()
             with pytest.raises(TooManyRequestsError, match="more than 3") as refused:
-                await asyncio.wait_for(grace.me(), 5)
+                await asyncio.wait_for(grace.me(), 60)
             assert 0 < refused.value.fields["retry_after"] <= 900
 
 

@@ -110,7 +110,7 @@ async def test_a_cancelled_writer_leaves_nothing_and_holds_up_nobody(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(10), database.transaction() as tx:
+    async with asyncio.timeout(60), database.transaction() as tx:
         await store(tx, "b")
     assert await count(database) == 1
     assert heard.names == []
@@ -241,7 +241,7 @@ async def test_a_reader_keeps_one_view_while_others_write(database: Database):
 async def test_a_reader_does_not_wait_for_a_writer(database: Database):
     async with database.transaction() as tx:
         await store(tx, "a")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await count(database) == 0
 
 
@@ -298,7 +298,7 @@ async def test_a_later_number_is_never_committed_before_an_earlier_one(
         second = asyncio.create_task(write())
         # PostgreSQL itself says when the second writer stands before the lock.
         waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await first.connection.scalar(waiting):
                 assert not second.done()
         async with database.read() as connection:

@@ -24,7 +24,7 @@ from tests.integration.spawner_harness import (
 
 PASSWORD = "my 1st password"
 OTHER = "my 2nd password"
-SOON = 15.0
+SOON = 60.0
 """Much more than the second for which the Hub trusts what it has been told."""
 
 

@@ -328,7 +328,7 @@ async def test_a_main_process_that_is_killed_is_told_and_heard_of(runtime, image
     await asyncio.sleep(0)
     api.kill(container_name(spec.id))
 
-    assert await asyncio.wait_for(hearing, 10) == spec.id
+    assert await asyncio.wait_for(hearing, 60) == spec.id
     assert (await ended(runtime, spec)).reason == "killed (signal 9)"
     await changes.aclose()
 
@@ -504,9 +504,9 @@ async def test_an_outage_of_the_engine_is_bridged(site, tmp_path, image):
             await runtime.list()
         await wire.mend()
 
-        heard = await asyncio.wait_for(hearing, 10)
+        heard = await asyncio.wait_for(hearing, 60)
         while heard:
-            heard = await asyncio.wait_for(anext(changes), 10)
+            heard = await asyncio.wait_for(anext(changes), 60)
         assert heard == ""  # anything may have happened: look at everything
         assert [seen.id for seen in await runtime.list()] == [spec.id]
         await runtime.stop(spec.id, 0)

@@ -247,9 +247,9 @@ async def test_a_request_passes_whole_and_what_is_private_stays(session):
 async def test_events_arrive_one_by_one(session, platform):
     async with session.get(f"{API}events", headers=as_user("alice")) as response:
         assert response.headers["Content-Type"].startswith("text/event-stream")
-        first = await asyncio.wait_for(response.content.readuntil(b"\n\n"), 5)
+        first = await asyncio.wait_for(response.content.readuntil(b"\n\n"), 60)
         platform.more.set()
-        second = await asyncio.wait_for(response.content.readuntil(b"\n\n"), 5)
+        second = await asyncio.wait_for(response.content.readuntil(b"\n\n"), 60)
     assert (b"first" in first, b"second" in second) == (True, True)
 
 

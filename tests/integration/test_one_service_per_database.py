@@ -58,7 +58,7 @@ class TestOnPostgreSQL:
         await first.take()
         await end_connections(other)
         await second.take(tries=50, pause=0.02)
-        await asyncio.wait_for(first.keep(pause=0.01), 10)
+        await asyncio.wait_for(first.keep(pause=0.01), 60)
         await second.close()
         await first.close()
 
@@ -83,7 +83,7 @@ class TestOnPostgreSQL:
             await tx.connection.execute(text("SELECT 1"))  # reading is no harm
         await write(other, "of the second")
         assert await names(other) == ["before", "leader", "of the second"]
-        await asyncio.wait_for(keeping, 10)
+        await asyncio.wait_for(keeping, 60)
         await second.close()
         await first.close()
 
@@ -101,10 +101,10 @@ class TestOnPostgreSQL:
             await second.take(tries=50, pause=0.02)
             beginning = asyncio.create_task(second.begin())
             waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not await tx.connection.scalar(waiting):
                     assert not beginning.done()
-        await asyncio.wait_for(beginning, 10)
+        await asyncio.wait_for(beginning, 60)
         assert await names(other) == ["late", "leader"]
         assert other.epoch == 2
         await second.close()
@@ -123,7 +123,7 @@ class TestOnPostgreSQL:
                 await tx.confirm(database.epoch)
                 await end_lock_holder(other)
                 await second.take(tries=50, pause=0.02)
-                await asyncio.wait_for(second.begin(), 20)
+                await asyncio.wait_for(second.begin(), 60)
                 await tx.connection.execute(text("SELECT 1"))
 
         with pytest.raises(DBAPIError):
@@ -140,15 +140,15 @@ class TestOnPostgreSQL:
         await first.begin()
         keeping = asyncio.create_task(first.keep(pause=0.02))
         with pytest.raises(AnotherServiceError):
-            await second.take(tries=20, pause=0.02, patience=0.2)
+            await second.take(tries=150, pause=0.02, patience=2)
         assert not keeping.done()
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
-        await asyncio.wait_for(second.take(pause=0.02, patience=0.2), 10)
+        await asyncio.wait_for(second.take(pause=0.02, patience=2), 60)
         await second.begin()
         with pytest.raises(OvertakenError):
             await write(database, "after")
-        await asyncio.wait_for(first.keep(pause=0.01), 10)
+        await asyncio.wait_for(first.keep(pause=0.01), 60)
         await second.close()
         await first.close()
 
@@ -163,7 +163,7 @@ class TestOnPostgreSQL:
         await second.take(tries=50, pause=0.02)
         await second.begin()
         await second.close()
-        await asyncio.wait_for(first.keep(pause=0.01), 10)
+        await asyncio.wait_for(first.keep(pause=0.01), 60)
         await first.close()
 
 

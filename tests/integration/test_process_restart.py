@@ -66,7 +66,7 @@ async def start_agent(
 
 async def read_line(agent: asyncio.subprocess.Process) -> str:
     assert agent.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         return (await agent.stdout.readline()).decode().strip()
 
 
@@ -96,7 +96,7 @@ async def test_a_session_outlives_its_agent_and_is_taken_over(tmp_path: Path) ->
         assert seen.running
         await node.runtime.start(spec, ContainerPatch())
         (folder.work / "end").touch()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await anext(node.runtime.changes()) == spec.id
         seen = await node.until_ended(spec.id)
         assert (seen.exit_code, node.log_of(spec.id)) == (7, "began\n")
@@ -162,7 +162,7 @@ async def test_a_sandbox_half_made_is_ended_with_its_orphans(
             spec = make_spec()
             write_program(node.folder(spec.id), SLEEP)
             starting = asyncio.create_task(node.runtime.start(spec, ContainerPatch()))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not (marked := list(find_marked(spec.id))):
                     await asyncio.sleep(0)
             for pid in marked:
@@ -181,7 +181,7 @@ async def test_a_session_whose_supervisor_was_killed_is_still_seen_and_ended(
         spec = await node.launch()
         pid = int((node.folder(spec.id).path / "process" / "pid").read_text())
         os.kill(pid, signal.SIGKILL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await anext(node.runtime.changes()) == spec.id
         seen = await node.see(spec.id)
         assert seen is not None

@@ -129,7 +129,7 @@ async def test_a_request_reaches_the_session_as_it_was_written(site):
 
 async def test_events_arrive_when_they_are_sent(site):
     async with site.client.get(site.url("/stream")) as answer:
-        first = await asyncio.wait_for(answer.content.readuntil(b"\n\n"), 5)
+        first = await asyncio.wait_for(answer.content.readuntil(b"\n\n"), 60)
         site.notebook.go_on.set()
         rest = await answer.content.read()
 
@@ -150,7 +150,7 @@ async def test_an_upload_arrives_while_it_is_sent(site):
         request = group.create_task(
             site.client.put(site.url("/upload"), data=body())._coro
         )
-        assert await asyncio.wait_for(site.notebook.uploaded.get(), 5) == b"first"
+        assert await asyncio.wait_for(site.notebook.uploaded.get(), 60) == b"first"
         sent.set()
     async with request.result() as answer:
         assert (await answer.json())["size"] == 5 + 600_000
@@ -218,7 +218,7 @@ async def test_a_client_that_leaves_ends_the_work_upstream(site):
         await answer.content.readexactly(1000)
         answer.close()
 
-    await asyncio.wait_for(site.notebook.gone.wait(), 10)
+    await asyncio.wait_for(site.notebook.gone.wait(), 60)
 
 
 async def test_compressed_bodies_pass_untouched(site):
@@ -284,7 +284,7 @@ async def test_use_is_noticed_and_disuse_can_be_asked_for(site):
         before = await answer.json()
     async with site.client.get(site.url("/x")) as used:
         assert used.status == 200
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             async with site.api("GET") as answer:
                 after = await answer.json()

@@ -99,7 +99,7 @@ class Hub:
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
                 try:
-                    await asyncio.wait_for(process.wait(), 30)
+                    await asyncio.wait_for(process.wait(), 60)
                 except TimeoutError:
                     process.kill()
                     await process.wait()
@@ -231,7 +231,7 @@ async def test_an_external_router_keeps_servers_reachable_without_the_hub(
                         hub.url("/hub/api/users/ann/server"), headers=ADMIN
                     ) as answer:
                         assert answer.status in {202, 204}
-                    async with asyncio.timeout(30):
+                    async with asyncio.timeout(60):
                         while await routes_of(client, hub) != {"/"}:
                             await asyncio.sleep(0.1)
         finally:

@@ -122,7 +122,7 @@ def folders(agent, spec):
 
 async def until(condition):
     """Poll what another process does."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.02)
 

@@ -87,7 +87,7 @@ class Site:
     async def until(self, **states):
         """Wait until every image named is told to be in that state."""
         wanted = {name: ImageState(state) for name, state in states.items()}
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while wanted.items() - self.now().items():
                 self.news.clear()
                 await self.news.wait()
