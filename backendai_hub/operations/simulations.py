@@ -32,15 +32,10 @@ from backendai_hub.scheduling.scenario import (
     from_trace,
     to_records,
 )
-from backendai_hub.scheduling.simulate import (
-    Change,
-    Outcome,
-    check_bounds,
-    check_policies,
-    simulate,
-)
+from backendai_hub.scheduling.simulate import Outcome, check_bounds, simulate
 from backendai_hub.scheduling.snapshot import PendingSession
 from backendai_hub.scheduling.trace import read_trace, write_trace
+from backendai_hub.scheduling.what_if import Change, check_policies
 
 MOST_SECONDS: Final = 20.0
 USUAL_RUN_TIME: Final = 14_400

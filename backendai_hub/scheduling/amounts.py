@@ -17,7 +17,7 @@ from backendai_hub.scheduling.layouts import (
     lay_out,
 )
 from backendai_hub.scheduling.nodes import Mask, Nodes, Vector
-from backendai_hub.scheduling.snapshot import NodeState
+from backendai_hub.scheduling.snapshot import NodeState, PendingSession
 
 UNLIMITED = 1 << 40
 
@@ -57,17 +57,6 @@ class Amounts(Nodes):
             np.int64,
         )
         """How many more containers each node may run."""
-
-    def unshare(self) -> None:
-        """Get arrays of one's own for everything that changes."""
-        super().unshare()
-        self._cells = list(self._cells)
-        self._free = [v.copy() for v in self._free]
-        self._largest = [v.copy() for v in self._largest]
-        self._untouched = [v.copy() for v in self._untouched]
-        self.left, self.full_free = self.left.copy(), self.full_free.copy()
-        self.max_left, self.total_left = self.max_left.copy(), self.total_left.copy()
-        self.spare = self.spare.copy()
 
     # --- how it is built ---------------------------------------------------------
 
@@ -131,6 +120,17 @@ class Amounts(Nodes):
             ):
                 if place >= 0 and slot_type(column.slot) is SlotType.COUNT:
                     left[place] = 0 if whole and amount < total else amount
+
+    def unshare(self) -> None:
+        """Get arrays of one's own for everything that changes."""
+        super().unshare()
+        self._cells = list(self._cells)
+        self._free = [v.copy() for v in self._free]
+        self._largest = [v.copy() for v in self._largest]
+        self._untouched = [v.copy() for v in self._untouched]
+        self.left, self.full_free = self.left.copy(), self.full_free.copy()
+        self.max_left, self.total_left = self.max_left.copy(), self.total_left.copy()
+        self.spare = self.spare.copy()
 
     @property
     def free(self) -> Vector:
@@ -210,6 +210,14 @@ class Amounts(Nodes):
             mask = mask | ((self._units if ever else self._untouched)[column] >= amount)
         if amount % MILLI and self.is_profile(column):
             mask = np.zeros(len(self.nodes), bool)
+        return mask
+
+    def big_enough(self, session: PendingSession) -> Mask:
+        """Tell which nodes could be of use to *session* if nobody else used them."""
+        mask = self.able(session) & self.open
+        for slot, amount in () if session.members else session.request.items():
+            column = self.column.get(slot)
+            mask &= column is not None and self._total[column] >= amount
         return mask
 
     def is_profile(self, column: int) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from backendai_hub.scheduling.cluster import Mask
 from backendai_hub.scheduling.holds import Hold, free_part
 from backendai_hub.scheduling.placing import Placer, Room
 from backendai_hub.scheduling.snapshot import Reservation, ReservedPart, Share
@@ -73,13 +74,17 @@ def find_shadow(
     *,
     now: int,
     stay: int = -1,
+    among: Mask | None = None,
 ) -> Shadow | None:
     """Return where the request can start at the latest, or None if it never can.
 
     ``placer`` is one on a copy of the cluster, which is changed. ``stay`` is the row
-    that is being drained already, if so.
+    that is being drained already, if so. ``among`` are the nodes that could take a
+    part of it if they were empty: what ends elsewhere is of no use to it.
     """
     ended: list[Holding] = []
+    if among is not None:
+        holdings = [held for held in holdings if among[held.row]]
     known = [(h.ends, h.row, h) for h in holdings if h.ends is not None]
     for ends, row, held in sorted(known, key=lambda k: k[:2]):
         placer.cluster.give(row, held.shares)

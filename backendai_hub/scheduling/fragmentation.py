@@ -52,22 +52,19 @@ class Fragmentation:
         self, cluster: Cluster, typical: Sequence[tuple[Demand, float]]
     ) -> FragmentationScorer:
         """Weigh what is *typical* by what this cluster has free now."""
-        return FragmentationScorer(
-            cluster, weigh(cluster, find_usual(cluster, typical))
-        )
+        usual = find_usual(cluster, typical)
+        return FragmentationScorer(cluster, *weigh(cluster, usual))
 
 
 class FragmentationScorer:
     """Knows of every node what is usable of it, and what would be after a demand."""
 
-    def __init__(self, cluster: Cluster, mix: Mix) -> None:
+    def __init__(self, cluster: Cluster, mix: Mix, free: Matrix, open_: Matrix) -> None:
         self._cluster = cluster
         self._mix = mix
         self._sliced = SlicedRoom(cluster, mix)
-        everywhere = np.arange(len(cluster.nodes))
-        self._free = mix.read_host(cluster, everywhere)
-        self._open = mix.read_open(cluster, everywhere)
-        self._usable = mix.expect(self._free, self._open, everywhere)
+        self._free, self._open = free, open_
+        self._usable = mix.expect(free, open_, np.arange(len(cluster.nodes)))
         self._seen = len(cluster.log)
 
     def usable(self) -> FloatVector:

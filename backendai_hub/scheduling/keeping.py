@@ -167,6 +167,7 @@ class Keeper:
                 holdings,
                 now=self._now,
                 stay=self._cluster.row.get(stay, -1),
+                among=self._cluster.big_enough(session),
             )
         )
         if shadow is None:

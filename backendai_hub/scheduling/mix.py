@@ -7,7 +7,8 @@ least that much left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,10 @@ _SCARCE: Final = 0.05
 """Requests that can use less than this share of all devices weigh no more still."""
 _ALMOST: Final = 1 - 1e-6
 """Numbers are short: what misses a need by less than this part meets it."""
+_MOST_MIXES: Final = 64
+"""So many mixes are remembered for a cluster."""
+_MOST_REQUESTS: Final = 4096
+"""Of so many requests it is remembered what they are as demands."""
 _NONE, _A_TRACE = 1e-9, 1e-3
 
 
@@ -151,9 +156,7 @@ def gather(
             key = (id(request), id(session.labels))
             wanted = known.get(key)
             if wanted is None:
-                labels = tuple(sorted(session.labels.items()))
-                wanted = read_demand(cluster, request)._replace(labels=labels)
-                known[key] = wanted
+                wanted = known[key] = _read(cluster, request, session.labels)
             found[wanted] = found.get(wanted, 0.0) + 1.0
     missing = _ENOUGH - sum(w for demand, w in found.items() if demand.milli)
     if missing > 0:
@@ -161,6 +164,18 @@ def gather(
         for demand, _ in guess:
             found[demand] = found.get(demand, 0.0) + missing / len(guess)
     return list(found.items())
+
+
+def _read(
+    cluster: Cluster, request: ResourceSlots, labels: Mapping[str, str]
+) -> Demand:
+    demands: dict[ResourceSlots, Demand] = cluster.known.setdefault(_read, {})
+    demand = demands.get(request)
+    if demand is None:
+        if len(demands) > _MOST_REQUESTS:
+            demands.clear()
+        demand = demands[request] = read_demand(cluster, request)
+    return demand._replace(labels=tuple(sorted(labels.items()))) if labels else demand
 
 
 def find_usual(cluster: Cluster, typical: Usual) -> Usual:
@@ -175,22 +190,42 @@ def find_usual(cluster: Cluster, typical: Usual) -> Usual:
     return asked[: max(MOST, min(wide, 2 * MOST))] or _guess(cluster)
 
 
-def weigh(cluster: Cluster, usual: Usual) -> Mix:
+def weigh(cluster: Cluster, usual: Usual) -> tuple[Mix, Matrix, Matrix]:
     """Weigh requests by how often they come and how little of the cluster is for them.
 
     It is the slope of the expected logarithm of what requests can use, so that the
     last node for one kind counts as much as half of the nodes for another.
+
+    What nodes have free and open now, which has to be read for it, comes with it.
     """
     often = np.array([weight for _, weight in usual], np.float64)
-    mix = Mix(cluster, [demand for demand, _ in usual], often)
+    mix = _recall(cluster, tuple(demand for demand, _ in usual))
     rows = np.arange(len(cluster.nodes))
-    room = mix.room(mix.read_host(cluster, rows), mix.read_open(cluster, rows))
-    mix.weigh(often / np.maximum(room / (MILLI * _count_devices(cluster)), _SCARCE))
+    free, open_ = mix.read_host(cluster, rows), mix.read_open(cluster, rows)
+    part = mix.room(free, open_) / (MILLI * _count_devices(cluster))
+    mix.weigh(often / np.maximum(part, _SCARCE))
+    return mix, free, open_
+
+
+def _recall(cluster: Cluster, demands: tuple[Demand, ...]) -> Mix:
+    """Return a mix of these requests of one's own; its arrays are made once."""
+    key = (Mix, demands)
+    known = cluster.known.get(key)
+    if known is None:
+        mixes = [k for k in cluster.known if isinstance(k, tuple) and k[0] is Mix]
+        for old in mixes[: len(mixes) - _MOST_MIXES + 1]:
+            del cluster.known[old]
+        known = cluster.known[key] = Mix(cluster, demands, np.ones(len(demands)))
+    mix: Mix = copy(known)
     return mix
 
 
 def _count_devices(cluster: Cluster) -> int:
-    return max(1, sum(d.kind != "host" for n in cluster.nodes for d in n.devices))
+    known = cluster.known.get(_count_devices)
+    if known is None:
+        count = sum(d.kind != "host" for n in cluster.nodes for d in n.devices)
+        known = cluster.known[_count_devices] = max(1, count)
+    return int(known)
 
 
 def _size(cluster: Cluster, column: int) -> float:
@@ -233,6 +268,13 @@ def _find_able(
 
 
 def _guess(cluster: Cluster) -> Usual:
+    known: Usual | None = cluster.known.get(_guess)
+    if known is None:
+        known = cluster.known[_guess] = _find_guess(cluster)
+    return known
+
+
+def _find_guess(cluster: Cluster) -> Usual:
     found: dict[Demand, float] = {}
     columns = sorted(
         {

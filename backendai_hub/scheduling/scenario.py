@@ -23,6 +23,7 @@ from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     NodeState,
     PendingSession,
+    ReservedWindow,
     RunningSession,
     ScopeKey,
     Share,
@@ -43,6 +44,7 @@ from backendai_hub.scheduling.trace import (
 )
 
 _RUNTIME = "trace"
+_REFERENCES = {_RUNTIME: ""}
 _WIDE = 4 * MILLI
 
 
@@ -63,12 +65,21 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeState, ...]
     arrivals: tuple[Arrival, ...]
     running: tuple[RunningSession, ...] = ()
+    windows: tuple[ReservedWindow, ...] = ()
     scopes: Mapping[ScopeKey, QuotaScope] = {}
     """Limits, with what those who run use of them."""
     groups: Mapping[str, GroupPolicy] = {}
     weights: Mapping[Path, float] = {}
     names: Mapping[str, str] = {}
     """What people call domains, projects, users and nodes, by id."""
+
+
+def default_groups(scenario: Scenario) -> dict[str, GroupPolicy]:
+    """Return a policy for every group that somebody asks for."""
+    groups = {arrival.session.group for arrival in scenario.arrivals}
+    if "" in groups:
+        return {"": GroupPolicy()}
+    return dict.fromkeys(groups, GroupPolicy())
 
 
 # --- from a trace --------------------------------------------------------------------
@@ -86,7 +97,8 @@ def from_trace(lines: Sequence[Line]) -> Scenario:
                 line.number, nodes[line.record.node], held.holdings[0][1]
             )
             running.append(held)
-    arrivals = [_arrival(r) for r in records if isinstance(r, TraceRequest)]
+    known: dict[ResourceSlots, ResourceSlots] = {}
+    arrivals = [_arrival(r, known) for r in records if isinstance(r, TraceRequest)]
     return Scenario(
         begins=0,
         nodes=tuple(nodes.values()),
@@ -137,12 +149,16 @@ def _scopes_of(record: TraceRequest | TraceRunning) -> tuple[ScopeKey, ...]:
     )
 
 
-def _arrival(record: TraceRequest) -> Arrival:
+def _arrival(
+    record: TraceRequest, known: dict[ResourceSlots, ResourceSlots]
+) -> Arrival:
+    """Read a request; those that ask for the same share it, which saves time."""
+    request = read_amounts(0, "slots", record.slots)
     session = PendingSession(
         id=record.id,
         owner_id=record.owner,
-        request=read_amounts(0, "slots", record.slots),
-        references={_RUNTIME: ""},
+        request=known.setdefault(request, request),
+        references=_REFERENCES,
         architecture=record.architecture,
         scopes=_scopes_of(record),
         group=record.group,
@@ -264,6 +280,7 @@ def from_snapshot(
             if not session.hold
         ),
         running=snapshot.running,
+        windows=snapshot.windows,
         scopes=snapshot.scopes,
         groups=snapshot.groups,
         names=names or {},

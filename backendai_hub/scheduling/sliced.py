@@ -21,19 +21,7 @@ class SlicedRoom:
         self._cluster = cluster
         self._mix = mix
         self._known: dict[object, Matrix] = {}
-        self._columns = sorted(
-            {
-                cluster.column[s]
-                for n in cluster.nodes
-                for d in n.devices
-                for s in d.profiles
-            }
-        )
-        self._makes: list[int] = []
-        if self._columns:
-            known: dict[object, int] = {}
-            for node in cluster.nodes:
-                self._makes.append(known.setdefault(describe(node), len(known)))
+        self._columns, self._makes = _find_makes(cluster)
 
     def __bool__(self) -> bool:
         """Tell whether there are such devices at all."""
@@ -69,3 +57,18 @@ class SlicedRoom:
             if shares is not None:
                 fork.take(row, shares)
         return self._mix.read_open(fork, rows)
+
+
+def _find_makes(cluster: Cluster) -> tuple[list[int], list[int]]:
+    """Return the columns of profiles, and which nodes are of one make."""
+    known: tuple[list[int], list[int]] | None = cluster.known.get(_find_makes)
+    if known is None:
+        slots = {s for n in cluster.nodes for d in n.devices for s in d.profiles}
+        makes: dict[object, int] = {}
+        known = cluster.known[_find_makes] = (
+            sorted(cluster.column[s] for s in slots),
+            [makes.setdefault(describe(n), len(makes)) for n in cluster.nodes]
+            if slots
+            else [],
+        )
+    return known

@@ -94,6 +94,7 @@ class _View:
 
     def __init__(self, room: Room) -> None:
         self.nodes = tuple(make_node(i, kind) for i, kind in enumerate(room.kinds))
+        self.known: dict[object, Any] = {}
         self.log = room.log
         self.left = room.left
         self.total_left = room.total

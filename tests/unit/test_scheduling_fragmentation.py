@@ -294,14 +294,19 @@ def test_fragmentation_lies_between_nothing_and_what_is_free(shape, mix, queue):
 def test_what_is_remembered_is_what_would_be_found_anew(shape, mix, queue, last):
     cluster = build(shape)
     typical = [(read_demand(cluster, ask(cpu=c, shares=p)), w) for (c, p), w in mix]
-    weighed = weigh(cluster, find_usual(cluster, typical))
-    remembers = FragmentationScorer(cluster, weighed)
+    weighed, free, open_ = weigh(cluster, find_usual(cluster, typical))
+    remembers = FragmentationScorer(cluster, weighed, free.copy(), open_.copy())
     demand = read_demand(cluster, ask(cpu=last[0], shares=last[1]))
     for i in range(len(queue)):
         fill(cluster, queue[i : i + 1])
         remembers.score(demand, np.array([i % len(cluster.nodes)]))
-    anew = FragmentationScorer(cluster, weighed)
     rows = np.arange(len(cluster.nodes))
+    anew = FragmentationScorer(
+        cluster,
+        weighed,
+        weighed.read_host(cluster, rows),
+        weighed.read_open(cluster, rows),
+    )
     np.testing.assert_array_equal(
         remembers.score(demand, rows), anew.score(demand, rows)
     )

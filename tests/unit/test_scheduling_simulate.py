@@ -20,7 +20,8 @@ from backendai_hub.scheduling.scenario import (
     is_wide,
     to_records,
 )
-from backendai_hub.scheduling.simulate import Change, Outcome, check_bounds, simulate
+from backendai_hub.scheduling.simulate import Outcome, check_bounds, simulate
+from backendai_hub.scheduling.what_if import Change
 from backendai_hub.scheduling.snapshot import Share
 from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
 from tests.unit.scheduling_snapshots import host, node, pending, running, snapshot
@@ -241,8 +242,8 @@ def test_a_table_that_cannot_be_is_refused_in_words(text: str, said: str):
 
 def test_too_much_is_refused_before_it_begins_and_stopped_when_asked():
     small = world(ask("a", 0, 1, 1))
-    many = msgspec.structs.replace(small, arrivals=small.arrivals * 10_001)
-    with pytest.raises(TooLargeError, match="20002 events are too many"):
+    many = msgspec.structs.replace(small, arrivals=small.arrivals * 25_001)
+    with pytest.raises(TooLargeError, match="50002 events are too many"):
         check_bounds(many)
     with pytest.raises(TooLargeError, match="takes too long"):
         simulate(small, stop=lambda: True)
