@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from backendai_hub.api.explanations import Why
+from backendai_hub.api.explanations import DryRun, Why
 from backendai_hub.api.sessions import (
     EventMessage,
     HistoryPage,
@@ -45,6 +45,12 @@ class Sessions:
         """
         return await self._transport.post(
             "sessions", request, Session, key=idempotency_key, act_for=self._act_for
+        )
+
+    async def dry_run(self, request: SessionRequest) -> DryRun:
+        """Return what would become of a session if it were asked for now."""
+        return await self._transport.post(
+            "sessions/dry-run", request, DryRun, act_for=self._act_for
         )
 
     async def get(self, session_id: str) -> Session:

@@ -19,6 +19,7 @@ from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.output import Output
 from backendai_hub.commandline.places import PLACE_OPTIONS
 from backendai_hub.commandline.sessions import SlotsType
+from backendai_hub.commandline.why import describe_dry_run
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.fields import Page
 from backendai_hub.core.sessions import Session, SessionStatus, SessionType
@@ -74,6 +75,7 @@ def read_wishes(given: dict[str, Any], now: datetime) -> dict[str, Any]:
         "dependencies": list(given.pop("after")),
         "environ": read_variables(given.pop("env")),
         "max_attempts": given.pop("retries") + 1,
+        "is_preemptible": not given.pop("not_preemptible", False),
     }
     try:
         if timeout is not None:
@@ -90,6 +92,7 @@ async def _run(
     *,
     command: tuple[str, ...],
     detach: bool,
+    dry_run: bool,
     image: str | None,
     **given: Any,
 ) -> None:
@@ -99,6 +102,9 @@ async def _run(
         startup_command=join_command(command),
         **read_wishes(given, datetime.now().astimezone()),
     )
+    if dry_run:
+        await _try_out(asking, request)
+        return
     session = await asking.client.sessions.create(request)
     if detach:
         asking.output.show_one(session)
@@ -111,6 +117,16 @@ async def _run(
     if asking.output.as_json:
         asking.output.show_one(session)
     asking.code = exit_code_of(session)
+
+
+async def _try_out(asking: Asking, request: SessionRequest) -> None:
+    outcome = await asking.client.sessions.dry_run(request)
+    asking.code = int(bool(outcome.refused))
+    if asking.output.as_json:
+        asking.output.show_one(outcome)
+        return
+    for line in describe_dry_run(outcome):
+        asking.output.say(line)
 
 
 def exit_code_of(session: Session) -> int:
@@ -177,6 +193,7 @@ _OPTIONS: Final = (
         show_default=True,
         help="Start it again so often if its node is lost.",
     ),
+    *PLACE_OPTIONS,
     click.Option(
         ["--env"],
         multiple=True,
@@ -192,13 +209,24 @@ _OPTIONS: Final = (
         help="On whose nodes it runs.",
     ),
     click.Option(["--priority"], type=int, help="0 to 100; higher comes first."),
-    click.Option(["--job-priority"], type=int, help="What may displace it, if any."),
-    *PLACE_OPTIONS,
+    click.Option(
+        ["--job-priority"], type=int, help="Who has more may displace who has less."
+    ),
+    click.Option(
+        ["--not-preemptible"],
+        is_flag=True,
+        help="Never let it be displaced by others.",
+    ),
     click.Option(["--tag"], help="A word to find it by."),
     click.Option(
         ["--bootstrap-script"],
         type=KindType("bootstrap_script", Page()),
         help="A script to run once before the command.",
+    ),
+    click.Option(
+        ["--dry-run"],
+        is_flag=True,
+        help="Run nothing; say whether it would be refused, start, or wait for what.",
     ),
     click.Option(
         ["--detach", "-d"], is_flag=True, help="Do not wait for it; print what it is."

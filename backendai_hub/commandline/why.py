@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from backendai_hub.api.explanations import Why
+from backendai_hub.api.explanations import DryRun, Why
 
 
 def describe_why(name: str, why: Why) -> Iterator[str]:
@@ -15,6 +15,30 @@ def describe_why(name: str, why: Why) -> Iterator[str]:
             yield f"  {why.hangs_on}"
         return
     yield f"{name} waits, number {why.position} of {why.waiting}"
+    yield from _tell(why)
+
+
+def describe_dry_run(outcome: DryRun) -> Iterator[str]:
+    """Yield the lines that a person reads about a session that there is not."""
+    for objection in outcome.refused:
+        yield f"would be refused  {objection.text}"
+    if outcome.refused:
+        return
+    asked = ", ".join(f"{slot} {amount}" for slot, amount in outcome.slots.items())
+    where = f"in {outcome.resource_group}, for the project {outcome.project}"
+    if outcome.why is None:
+        nodes = ", ".join(outcome.nodes)
+        yield f"would start now{f' on {nodes}' if nodes else ''}, with {asked}"
+        yield f"  {where}"
+        return
+    why = outcome.why
+    yield f"would wait, number {why.position} of {why.waiting}, for {asked}"
+    yield f"  {where}"
+    yield from _tell(why)
+
+
+def _tell(why: Why) -> Iterator[str]:
+    """Yield what holds a session up and what would help."""
     for reason in why.reasons:
         yield f"  because  {reason}"
     for change in why.changes:

@@ -32,7 +32,7 @@ from backendai_hub.handlers.audit import (
     AuditVerifyHandler,
 )
 from backendai_hub.handlers.base import APIHandler
-from backendai_hub.handlers.explanations import WhyHandler
+from backendai_hub.handlers.explanations import DryRunHandler, WhyHandler
 from backendai_hub.handlers.images import (
     AliasesHandler,
     ForgetImageHandler,
@@ -58,6 +58,10 @@ from backendai_hub.handlers.operators import (
     ReleaseHandler,
     UndrainHandler,
     UnfreezeHandler,
+)
+from backendai_hub.handlers.preemptions import (
+    PreemptionsHandler,
+    PreemptionTrialHandler,
 )
 from backendai_hub.handlers.sessions import (
     AgentsHandler,
@@ -106,6 +110,8 @@ API: tuple[type[APIHandler], ...] = (
     FreezeHandler,
     UnfreezeHandler,
     QueueHandler,
+    PreemptionTrialHandler,
+    PreemptionsHandler,
     PriorityHandler,
     EndSessionsHandler,
     HoldHandler,
@@ -124,6 +130,7 @@ API: tuple[type[APIHandler], ...] = (
     MeHandler,
     ResourcesHandler,
     SessionsHandler,
+    DryRunHandler,
     SessionHandler,
     TerminateHandler,
     WhyHandler,

@@ -238,7 +238,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Move a node to another resource group, or let it take nothing new. */
+        /** Move a node to another group, label it, or let it take nothing new. */
         patch: operations["patch_api_agents_reference"];
         trace?: never;
     };
@@ -781,6 +781,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/preemptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List plans that made room, the newest first; others' sessions are counted. */
+        get: operations["get_api_preemptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/presets": {
         parameters: {
             query?: never;
@@ -1211,6 +1228,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/resource-groups/{reference}/preemptions/trial": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say who would have to leave now if a group had these rules; nobody does. */
+        post: operations["post_api_resource_groups_reference_preemptions_trial"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/resource-groups/{reference}/queue": {
         parameters: {
             query?: never;
@@ -1360,6 +1394,23 @@ export interface paths {
         put?: never;
         /** Ask for a session. It starts when every limit and a node allow it. */
         post: operations["post_api_sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/dry-run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say what would become of a session: refused, started now, or waiting. */
+        post: operations["post_api_sessions_dry_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1855,8 +1906,14 @@ export interface components {
             /** @default [] */
             images: string[];
             isolation: components["schemas"]["Isolation"];
+            /** @default {} */
+            labels: {
+                [key: string]: string;
+            };
             /** @default null */
             last_seen_at: string | null;
+            /** @default null */
+            max_containers: number | null;
             name: string;
             /** @default null */
             resource_group: string | null;
@@ -1871,13 +1928,19 @@ export interface components {
         };
         /**
          * AgentChange
-         * @description A node's resource group, and whether it takes new sessions.
+         * @description A node's resource group and labels, and whether it takes new sessions.
          *
          *         With ``force`` a node changes its group although sessions run on it; these go on.
+         *         ``labels`` are added to the node's own, and win over them: an empty one takes a
+         *         label away, and null leaves it to the node again.
          */
         AgentChange: {
             /** @default false */
             force: boolean;
+            /** @default {} */
+            labels: {
+                [key: string]: string | null;
+            };
             /** @default null */
             resource_group: string | null;
             /** @default null */
@@ -2104,6 +2167,18 @@ export interface components {
             shared_memory: string;
         };
         /**
+         * ClusterMode
+         * @description Whether the containers of a session share a node.
+         * @enum {unknown}
+         */
+        ClusterMode: "multi-node" | "single-node";
+        /**
+         * ClusterStrategy
+         * @description How the containers of a session lie that may be on several nodes.
+         * @enum {unknown}
+         */
+        ClusterStrategy: "pack" | "spread";
+        /**
          * ContainerRegistry
          * @description Where a project's own images are pushed.
          */
@@ -2284,6 +2359,62 @@ export interface components {
             reason: string;
         };
         /**
+         * DryRun
+         * @description What would become of a session if it were asked for now. Nothing is stored.
+         *
+         *         With ``refused`` it would not be taken. Otherwise it would start now, or wait for
+         *         what ``why`` tells; its ``session`` is empty. ``nodes`` names where it would start
+         *         to those who may see nodes. ``slots`` is what the request comes to.
+         */
+        DryRun: {
+            /** @default [] */
+            nodes: string[];
+            /** @default null */
+            project: string | null;
+            /** @default [] */
+            refused: components["schemas"]["Objection"][];
+            /** @default null */
+            resource_group: string | null;
+            /** @default {} */
+            slots: {
+                [key: string]: string;
+            };
+            /** @default false */
+            starts_now: boolean;
+            /** @default null */
+            why: components["schemas"]["Why"] | null;
+        };
+        /**
+         * EnactedPreemption
+         * @description A plan that was carried out: for whom, where, and who has to leave.
+         *
+         *         Of sessions that the reader may not see there is a number and nothing else:
+         *         ``session`` is null then, and ``others`` counts the victims that are not listed.
+         */
+        EnactedPreemption: {
+            /** @default null */
+            closed_at: string | null;
+            created_at: string;
+            /** @default null */
+            ending: components["schemas"]["Ending"] | null;
+            expires_at: string;
+            id: string;
+            kind: string;
+            mode: string;
+            /** @default null */
+            name: string | null;
+            nodes: string[];
+            /** @default 0 */
+            others: number;
+            /** @default null */
+            owner: string | null;
+            resource_group: string | null;
+            /** @default null */
+            session: string | null;
+            /** @default [] */
+            victims: components["schemas"]["PreemptedSession"][];
+        };
+        /**
          * EndRequest
          * @description Sessions to end, by id; ``force`` does not wait for their nodes.
          */
@@ -2300,6 +2431,12 @@ export interface components {
             ended: number;
             name: string;
         };
+        /**
+         * Ending
+         * @description Why a plan is closed.
+         * @enum {unknown}
+         */
+        Ending: "cancelled" | "expired" | "failed" | "started" | "withdrawn";
         /**
          * EventMessage
          * @description One fact about a session, as the event stream sends it.
@@ -2380,6 +2517,12 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /**
+         * Fate
+         * @description What became of a session that had to make room.
+         * @enum {unknown}
+         */
+        Fate: "failed" | "requeued" | "terminated";
         /**
          * Figures
          * @description One outcome in numbers.
@@ -2827,6 +2970,8 @@ export interface components {
             max_concurrent_sftp_sessions: number;
             /** @default 1 */
             max_containers_per_session: number;
+            /** @default 0 */
+            max_job_priority: number | null;
             /** @default null */
             max_pending_session_count: number | null;
             /** @default {} */
@@ -2882,6 +3027,8 @@ export interface components {
             max_concurrent_sftp_sessions?: number | null;
             /** @description How many containers one session may have. 0 or less is no limit. */
             max_containers_per_session?: number | null;
+            /** @description The highest job priority that may be asked for: who has more of it may displace others, where a resource group lets them. Null is no limit. */
+            max_job_priority?: number | null;
             /** @description How many sessions may wait at once; more are refused. Null is no limit. */
             max_pending_session_count?: number | null;
             /** @description The most that waiting sessions may ask for together; only listed slots are limited. */
@@ -2937,6 +3084,8 @@ export interface components {
             max_concurrent_sftp_sessions?: number | null;
             /** @description How many containers one session may have. 0 or less is no limit. */
             max_containers_per_session?: number | null;
+            /** @description The highest job priority that may be asked for: who has more of it may displace others, where a resource group lets them. Null is no limit. */
+            max_job_priority?: number | null;
             /** @description How many sessions may wait at once; more are refused. Null is no limit. */
             max_pending_session_count?: number | null;
             /** @description The most that waiting sessions may ask for together; only listed slots are limited. */
@@ -3006,11 +3155,15 @@ export interface components {
         };
         /**
          * LogQuery
-         * @description How many lines of the end, and of which attempt; the last, unless said.
+         * @description How many lines of the end, of which attempt and of which container.
+         *
+         *         The last attempt and the main container, unless said.
          */
         LogQuery: {
             /** @default null */
             attempt: number | null;
+            /** @default main1 */
+            host: string;
             /** @default 1000 */
             tail: number;
         };
@@ -3120,6 +3273,14 @@ export interface components {
             round_length: number;
         };
         /**
+         * Objection
+         * @description One thing that a session would be refused for.
+         */
+        Objection: {
+            code: string;
+            text: string;
+        };
+        /**
          * PasswordRequest
          * @description One's own new password, and the present one.
          */
@@ -3132,7 +3293,7 @@ export interface components {
          * @description What was tried.
          * @enum {unknown}
          */
-        Phase: "placement";
+        Phase: "placement" | "preemption";
         /**
          * Point
          * @description One point of a plot: seconds since the beginning, who waits, and use.
@@ -3160,12 +3321,28 @@ export interface components {
             yours: boolean;
         };
         /**
+         * PreemptedSession
+         * @description A session that has to make room, and why; ``fate`` is known once it has left.
+         */
+        PreemptedSession: {
+            /** @default null */
+            fate: components["schemas"]["Fate"] | null;
+            id: string;
+            /** @default null */
+            left_at: string | null;
+            name: string;
+            owner: string;
+            reason: string;
+        };
+        /**
          * Preemption
          * @description Whether and how waiting sessions may displace running ones.
          */
         Preemption: {
             /** @default false */
             enabled: boolean;
+            /** @default 30 */
+            grace_seconds: number;
             /** @default 0 */
             min_runtime: number;
             /**
@@ -3185,6 +3362,59 @@ export interface components {
              * @enum {unknown}
              */
             victim_scope: "domain" | "project" | "resource-group" | "user";
+        };
+        /**
+         * PreemptionPage
+         * @description One page; ``next`` is ``after`` for the following one.
+         */
+        PreemptionPage: {
+            items: components["schemas"]["EnactedPreemption"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * PreemptionQuery
+         * @description Which preemptions, the newest first.
+         *
+         *         ``session`` is the id of one on either side, ``open`` whether room is still kept.
+         */
+        PreemptionQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default null */
+            kind: ("priority" | "reclaim") | null;
+            /** @default 20 */
+            limit: number;
+            /** @default null */
+            open: boolean | null;
+            /** @default null */
+            resource_group: string | null;
+            /** @default null */
+            session: string | null;
+        };
+        /**
+         * PreemptionTrial
+         * @description What a pass would do now; nothing has been done. ``waiting`` counts who waits.
+         */
+        PreemptionTrial: {
+            enabled: boolean;
+            items: components["schemas"]["ProposedPreemption"][];
+            resource_group: string;
+            waiting: number;
+        };
+        /**
+         * PreemptionTrialRequest
+         * @description The rules to try; what is left out is as the resource group has it.
+         */
+        PreemptionTrialRequest: {
+            /** @default null */
+            min_runtime: number | null;
+            /** @default null */
+            mode: ("reschedule" | "terminate") | null;
+            /** @default null */
+            order: ("fewest-sessions" | "newest" | "oldest" | "smallest-resources") | null;
+            /** @default null */
+            victim_scope: ("domain" | "project" | "resource-group" | "user") | null;
         };
         /**
          * PresetCheck
@@ -3436,6 +3666,19 @@ export interface components {
             };
             /** @description 'general', or 'model-store' for a collection of models to share. */
             type?: string;
+        };
+        /**
+         * ProposedPreemption
+         * @description Who would have to leave now for one session, and where it would start.
+         */
+        ProposedPreemption: {
+            kind: string;
+            mode: string;
+            name: string;
+            nodes: string[];
+            owner: string;
+            session: string;
+            victims: components["schemas"]["PreemptedSession"][];
         };
         /**
          * QueueEntry
@@ -3833,6 +4076,7 @@ export interface components {
              *       "pending_timeout": 0,
              *       "preemption": {
              *         "enabled": false,
+             *         "grace_seconds": 30,
              *         "min_runtime": 0,
              *         "mode": "terminate",
              *         "order": "oldest",
@@ -4173,7 +4417,7 @@ export interface components {
          * @description How it ended.
          * @enum {unknown}
          */
-        Result: "placed" | "waiting";
+        Result: "expired" | "placed" | "preempted" | "reserved" | "waiting";
         /**
          * Role
          * @description What a user may do beyond their own things.
@@ -4230,6 +4474,7 @@ export interface components {
             /**
              * @default {
              *       "enabled": false,
+             *       "grace_seconds": 30,
              *       "min_runtime": 0,
              *       "mode": "terminate",
              *       "order": "oldest",
@@ -4264,9 +4509,14 @@ export interface components {
          * Session
          * @description One session, as the API shows it. Times are RFC 3339 in UTC.
          *
+         *         ``slots`` and ``shmem`` are what each of its ``cluster_size`` containers has.
+         *         ``containers`` are those of the present attempt: of sessions with several, and of
+         *         any where one session is asked for.
+         *
          *         Only batch sessions have a ``result`` that is ever known. ``attempts`` counts how
          *         often a session has been given to a node, ``max_attempts`` how often it may be;
-         *         ``dependencies`` are the ids of the sessions that have to succeed first.
+         *         ``preemptions`` how often it had to make room and was put back into the queue, which
+         *         uses up no attempt; ``dependencies`` are the ids of the sessions that have to succeed first.
          */
         Session: {
             /** @default null */
@@ -4277,6 +4527,16 @@ export interface components {
             attempts: number;
             /** @default null */
             batch_timeout: number | null;
+            /** @default single-node */
+            cluster_mode: components["schemas"]["ClusterMode"];
+            /** @default  */
+            cluster_network: string;
+            /** @default 1 */
+            cluster_size: number;
+            /** @default null */
+            cluster_strategy: components["schemas"]["ClusterStrategy"] | null;
+            /** @default [] */
+            containers: components["schemas"]["SessionContainer"][];
             created_at: string;
             /** @default null */
             deadline_at: string | null;
@@ -4297,10 +4557,16 @@ export interface components {
             is_preemptible: boolean;
             /** @default 0 */
             job_priority: number;
+            /** @default {} */
+            labels: {
+                [key: string]: string;
+            };
             /** @default 1 */
             max_attempts: number;
             name: string;
             owner: string;
+            /** @default 0 */
+            preemptions: number;
             /** @default 10 */
             priority: number;
             project: string;
@@ -4327,6 +4593,23 @@ export interface components {
             type: components["schemas"]["SessionType"];
             /** @default null */
             url: string | null;
+        };
+        /**
+         * SessionContainer
+         * @description One container of a session: ``host`` is its name on the session's network.
+         *
+         *         ``state`` is what its node last said of it, and ``scheduled`` before that.
+         */
+        SessionContainer: {
+            /** @default null */
+            exit_code: number | null;
+            host: string;
+            id: string;
+            node: string | null;
+            /** @default  */
+            reason: string;
+            role: string;
+            state: string;
         };
         /**
          * SessionLog
@@ -4407,6 +4690,7 @@ export interface components {
          *         times in all, when its node is lost or it could not be started there; what has run
          *         before is known to have stopped then. ``agents`` are the nodes it may run on,
          *         ``preferred_agents`` those that are tried first; both are for administrators.
+         *         ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``.
          */
         SessionRequest: {
             /** @default [] */
@@ -4421,8 +4705,12 @@ export interface components {
             batch_timeout: number | null;
             /** @default null */
             bootstrap_script: string | null;
+            /** @default single-node */
+            cluster_mode: components["schemas"]["ClusterMode"];
             /** @default 1 */
             cluster_size: number;
+            /** @default null */
+            cluster_strategy: components["schemas"]["ClusterStrategy"] | null;
             /** @default [] */
             dependencies: string[];
             /** @default {} */
@@ -4434,6 +4722,10 @@ export interface components {
             is_preemptible: boolean;
             /** @default null */
             job_priority: number | null;
+            /** @default {} */
+            labels: {
+                [key: string]: string;
+            };
             /** @default 1 */
             max_attempts: number;
             /** @default null */
@@ -4470,7 +4762,7 @@ export interface components {
          * @description Where a session is on its way from the queue to its end.
          * @enum {unknown}
          */
-        SessionStatus: "CANCELLED" | "CREATING" | "ERROR" | "PENDING" | "PREPARING" | "PULLING" | "RESCHEDULING" | "RUNNING" | "SCHEDULED" | "TERMINATED" | "TERMINATING";
+        SessionStatus: "CANCELLED" | "CREATING" | "ERROR" | "PENDING" | "PREEMPTED" | "PREPARING" | "PULLING" | "RESCHEDULING" | "RESERVED" | "RUNNING" | "SCHEDULED" | "TERMINATED" | "TERMINATING";
         /**
          * SessionType
          * @description What a session is for.
@@ -5476,7 +5768,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Move a node to another resource group, or let it take nothing new. */
+            /** @description Move a node to another group, label it, or let it take nothing new. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6899,6 +7191,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_preemptions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string | null;
+                session?: string | null;
+                resource_group?: string | null;
+                kind?: ("priority" | "reclaim") | null;
+                open?: boolean | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List plans that made room, the newest first; others' sessions are counted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreemptionPage"];
+                };
             };
             /** @description A refusal */
             default: {
@@ -8432,6 +8760,41 @@ export interface operations {
             };
         };
     };
+    post_api_resource_groups_reference_preemptions_trial: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreemptionTrialRequest"];
+            };
+        };
+        responses: {
+            /** @description Say who would have to leave now if a group had these rules; nobody does. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreemptionTrial"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_resource_groups_reference_queue: {
         parameters: {
             query?: {
@@ -8794,6 +9157,39 @@ export interface operations {
             };
         };
     };
+    post_api_sessions_dry_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionRequest"];
+            };
+        };
+        responses: {
+            /** @description Say what would become of a session: refused, started now, or waiting. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DryRun"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_api_sessions_priority: {
         parameters: {
             query?: never;
@@ -8999,6 +9395,7 @@ export interface operations {
             query?: {
                 tail?: number;
                 attempt?: number | null;
+                host?: string;
             };
             header?: never;
             path: {
