@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
@@ -197,6 +198,8 @@ class ContainerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _QUEUED = [str(status) for status in QUEUED]
+_AT_A_TIME = 500
+"""How many rows are read before others have their turn in this process."""
 _TABLE = SessionRow.__table__
 _CONTAINERS = ContainerRow.__table__
 
@@ -371,7 +374,11 @@ async def list_waiting(
     query = select(_TABLE).where(SessionRow.status.in_(_QUEUED), SessionRow.ready)
     if ids is not None:
         query = query.where(SessionRow.id.in_(ids))
-    return [_record(r._mapping) for r in await connection.execute(query)]
+    found: list[SessionRecord] = []
+    for rows in (await connection.execute(query)).partitions(_AT_A_TIME):
+        found += [_record(row._mapping) for row in rows]
+        await asyncio.sleep(0)  # others have their turn
+    return found
 
 
 async def list_reasons(

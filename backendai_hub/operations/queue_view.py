@@ -11,7 +11,9 @@ free, a limit has been raised. If nobody could, the last plan still stands.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -42,7 +44,11 @@ from backendai_hub.scheduling.snapshot import (
     Snapshot,
 )
 
+Thing = TypeVar("Thing")
+
 _MOST_GUESTS = 64
+_AT_A_TIME = 500
+"""How many are described before others have their turn in this process."""
 
 
 class QueueView:
@@ -105,7 +111,9 @@ class QueueView:
             async with self._platform.database.read() as connection:
                 return await self._read(connection, stale)
         except BaseException:
-            self._stale.merge(stale)
+            # Nobody knows how far it came: read and describe everything the next time.
+            self._queue.clear()
+            self.forget()
             raise
 
     def snapshot(self) -> Snapshot:
@@ -133,7 +141,8 @@ class QueueView:
             stale.all_sessions = False
             stale.sessions.clear()
             self._stale.merge(stale)
-            self._queue.clear()
+            for what in (self._queue, self._holds, self._lifetimes, self._waits):
+                what.clear()
             self._kept = {}
             return False
         gained = await self._read_queue(connection, stale, changed)
@@ -218,22 +227,26 @@ class QueueView:
         }
         self._waits = waits
         anew = stale.images or stale.tenancy
-        some = set(records) if anew else changed & records.keys()
-        asking = [records[i] for i in some]
-        chosen = {r.image_id for r in asking if r.image_id is not None}
-        missing = chosen if stale.images else chosen - self._images.keys()
-        if missing:
-            self._images.update(await load_images(connection, sorted(missing)))
-        if stale.images:
-            self._images = {i: m for i, m in self._images.items() if i in chosen}
+        asking = [records[i] for i in (records if anew else changed & records.keys())]
+        repainted = await self._read_images(connection, stale, asking)
         if asking:
             holds = await load_holds(connection, asking)
-            self._holds = {i: h for i, h in self._holds.items() if i not in some}
-            self._lifetimes = {
-                i: t for i, t in self._lifetimes.items() if i not in some
+            lifetimes = await load_lifetimes(connection, asking)
+            moved = {
+                r.id
+                for r in asking
+                if _moves(self._holds, r.id, holds.get(r.id))
+                | _moves(self._lifetimes, r.id, lifetimes.get(r.id))
             }
-            self._holds.update(holds)
-            self._lifetimes.update(await load_lifetimes(connection, asking))
+            # Most of what is looked at anew is as it was: it need not be said again.
+            asking = [
+                record
+                for record in asking
+                if record.id in changed
+                or record.id in moved
+                or record.id not in self._queue
+                or record.image_id in repainted
+            ]
         gone = self._queue.keys() - records.keys()
         # Whoever leaves without having been placed may have stood in others' way.
         left = bool(gone - self.placed)
@@ -242,10 +255,28 @@ class QueueView:
             del self._queue[session_id]
             self._holds.pop(session_id, None)
             self._lifetimes.pop(session_id, None)
-        described = {r.id: self._describe(r) for r in asking}
-        differs = any(self._queue.get(i) != new for i, new in described.items())
-        self._queue.update(described)
+        differs = False
+        for start in range(0, len(asking), _AT_A_TIME):
+            for record in asking[start : start + _AT_A_TIME]:
+                new = self._describe(record)
+                differs |= self._queue.get(record.id) != new
+                self._queue[record.id] = new
+            await asyncio.sleep(0)
         return differs or left
+
+    async def _read_images(
+        self, connection: AsyncConnection, stale: Stale, asking: Sequence[SessionRecord]
+    ) -> set[str]:
+        """Read the images of these that are not known; return which look different."""
+        chosen = {r.image_id for r in asking if r.image_id is not None}
+        missing = chosen if stale.images else chosen - self._images.keys()
+        if not missing:
+            return set()
+        found = await load_images(connection, sorted(missing))
+        known = {} if stale.images else self._images
+        different = {i for i in missing if self._images.get(i) != found.get(i)}
+        self._images = {**known, **found}
+        return different
 
     def _describe(self, record: SessionRecord) -> PendingSession:
         image = self._images.get(record.image_id or "")
@@ -272,6 +303,17 @@ class QueueView:
         kept = {} if ids is None else {i: n for i, n in before.items() if i not in ids}
         self._nodes = {**kept, **found}
         return any(_has_gained(before.get(i), node) for i, node in found.items())
+
+
+def _moves(known: dict[str, Thing], session_id: str, new: Thing | None) -> bool:
+    """Note what there is of a session now; tell whether that is something else."""
+    if known.get(session_id) == new:
+        return False
+    if new is None:
+        del known[session_id]
+    else:
+        known[session_id] = new
+    return True
 
 
 def describe(
