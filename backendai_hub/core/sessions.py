@@ -179,7 +179,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     Only batch sessions have a ``result`` that is ever known. ``attempts`` counts how
     often a session has been given to a node, ``max_attempts`` how often it may be;
     ``preemptions`` how often it had to make room and was put back into the queue, which
-    uses up no attempt; ``dependencies`` are the ids of the sessions that have to succeed first.
+    uses up no attempt; ``dependencies`` are the ids of the sessions that have to
+    succeed first.
     """
 
     id: str

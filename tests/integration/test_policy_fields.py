@@ -27,6 +27,7 @@ from tests.integration import (
     test_group_rules,
     test_idle_sessions,
     test_kept_room,
+    test_preemption,
     test_quota_rules,
     test_session_grants,
 )
@@ -36,6 +37,7 @@ HERE = sys.modules[__name__]
 QUOTA, GROUPS, TIME = test_quota_rules, test_group_rules, test_deadlines
 IDLE, KEPT, SHARE = test_idle_sessions, test_kept_room, test_fair_share
 GRANTS, LOGINS = test_session_grants, test_concurrent_logins
+ROOM = test_preemption
 
 EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
     "keypair-policy": {
@@ -72,6 +74,10 @@ EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
             "test_a_session_is_ended_when_it_was_unused_for_longer_than_its_policy_allows",
         ),
         "max_priority": (HERE, "test_a_priority_above_the_cap_is_refused"),
+        "max_job_priority": (
+            ROOM,
+            "test_nobody_raises_their_own_job_priority_unless_a_policy_lets_them",
+        ),
     },
     "user-policy": {
         "name": (HERE, "test_policies_are_referred_to_by_names_that_never_change"),
@@ -164,10 +170,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, str] | tuple[Any, Any]]] = {
             "test_the_group_says_after_how_long_room_is_kept",
         ),
         "route_cleanup_target_statuses": (["unhealthy", "failed"], "unhealthy"),
-        "preemption": (
-            {"enabled": True, "order": "newest", "min_runtime": 60},
-            {"min_runtime": -1},
-        ),
+        "preemption": (ROOM, "test_nobody_leaves_where_nobody_has_said_so"),
     },
     "default_session_options": {
         "priority": (HERE, "test_a_session_that_asks_for_no_priority_has_its_groups"),

@@ -189,6 +189,7 @@ def test_the_shipped_values_are_those_of_the_specification():
         "max_session_lifetime": 0,
         "idle_timeout": 3600,
         "max_priority": None,
+        "max_job_priority": 0,
         "allowed_vfolder_hosts": {},
     }
 

@@ -7,7 +7,9 @@ import pytest
 from backendai_hub.core.errors import ConflictError, InvalidRequestError
 from backendai_hub.core.sessions import (
     DEADLINES,
+    DISPLACEABLE,
     OCCUPYING,
+    QUEUED,
     STARTING,
     TERMINAL,
     TRANSITIONS,
@@ -54,19 +56,32 @@ def test_every_live_state_leads_to_an_end_and_can_fail_at_once():
         assert S.ERROR in TRANSITIONS[status], status
 
 
-def test_one_state_leads_back_to_the_queue_and_no_end_is_undone():
-    """What is in it is known to have stopped before it goes on."""
+def test_two_states_lead_back_to_the_queue_and_no_end_is_undone():
+    """What is in them is known to have stopped before it goes on."""
+    leaving = {S.RESCHEDULING, S.PREEMPTED}
     for status in S:
-        assert (S.PENDING in TRANSITIONS[status]) == (status is S.RESCHEDULING)
+        back = S.PENDING in TRANSITIONS[status]
+        assert back == (status in leaving | {S.RESERVED})
         assert status not in TRANSITIONS[status]
     begun = STARTING | {S.RUNNING}
-    assert {s for s in S if S.RESCHEDULING in TRANSITIONS[s]} == begun
+    for status in leaving:
+        assert {s for s in S if status in TRANSITIONS[s]} == begun
+    assert begun == DISPLACEABLE
     assert TRANSITIONS[S.TERMINATING] <= TERMINAL
+
+
+def test_room_is_kept_for_who_waits_and_it_holds_nothing_itself():
+    assert QUEUED == {S.PENDING, S.RESERVED}
+    assert QUEUED.isdisjoint(OCCUPYING)
+    assert {s for s in S if S.RESERVED in TRANSITIONS[s]} == {S.PENDING}
+    assert TRANSITIONS[S.RESERVED] - {S.PENDING} == TRANSITIONS[S.PENDING] - {
+        S.RESERVED
+    }
 
 
 def test_only_what_waits_in_the_queue_is_cancelled():
     """Later it holds slots, and ends as terminated."""
-    assert {s for s in S if S.CANCELLED in TRANSITIONS[s]} == {S.PENDING}
+    assert {s for s in S if S.CANCELLED in TRANSITIONS[s]} == QUEUED
 
 
 def test_what_is_placed_can_be_stopped_and_runs_when_it_answers():
@@ -85,8 +100,9 @@ def test_every_state_that_waits_has_words():
 
 
 def test_a_session_holds_its_slots_from_its_placement_to_its_end():
-    assert LIVE - {S.PENDING} == OCCUPYING
-    assert OCCUPYING - {S.RUNNING, S.RESCHEDULING, S.TERMINATING} == STARTING
+    assert LIVE - QUEUED == OCCUPYING
+    leaving = {S.PREEMPTED, S.RESCHEDULING, S.TERMINATING}
+    assert OCCUPYING - leaving - {S.RUNNING} == STARTING
 
 
 @pytest.mark.parametrize(("old", "new"), list(itertools.product(S, S)))

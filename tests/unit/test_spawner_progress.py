@@ -15,6 +15,7 @@ from backendai_spawner.progress import SpawnProgress, estimate
 
 WAY = [
     SessionStatus.PENDING,
+    SessionStatus.RESERVED,
     SessionStatus.SCHEDULED,
     SessionStatus.PREPARING,
     SessionStatus.PULLING,

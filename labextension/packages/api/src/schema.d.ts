@@ -4516,7 +4516,8 @@ export interface components {
          *         Only batch sessions have a ``result`` that is ever known. ``attempts`` counts how
          *         often a session has been given to a node, ``max_attempts`` how often it may be;
          *         ``preemptions`` how often it had to make room and was put back into the queue, which
-         *         uses up no attempt; ``dependencies`` are the ids of the sessions that have to succeed first.
+         *         uses up no attempt; ``dependencies`` are the ids of the sessions that have to
+         *         succeed first.
          */
         Session: {
             /** @default null */
