@@ -47,6 +47,7 @@ class SchedulerOptions(
     ``pending_timeout`` is seconds; 0 is off. ``reserve_after`` is how many seconds the
     first who finds no room waits before devices are kept for it; none is never.
     ``agent_selection_strategy`` names a placement policy, ours or another package's.
+    ``rack_label`` is the label that tells which nodes are close to each other.
     """
 
     allowed_session_types: Annotated[
@@ -62,6 +63,7 @@ class SchedulerOptions(
     reserve_after: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] | None = 3600
     route_cleanup_target_statuses: tuple[str, ...] = ("unhealthy",)
     preemption: Preemption = Preemption()
+    rack_label: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] = "rack"
 
 
 class FairShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -58,6 +58,7 @@ class GroupPolicies:
                 allow_split=rules.options.allow_fractional_resource_fragmentation,
                 reserve_after=rules.options.reserve_after,
                 preemption=rules.options.preemption,
+                rack_label=rules.options.rack_label,
                 shares=self._shares.get(group),
                 typical=tuple(self._usual.get(group, {}).items()),
                 last_node=self._last_nodes.get(group, ""),
