@@ -3,7 +3,8 @@
 ``user_options`` are what JupyterHub keeps of a choice::
 
     {"image": "python", "name": "train-1", "project": "vision",
-     "resource_group": "gpus", "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g"}
+     "resource_group": "gpus", "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g",
+     "cluster_size": 2, "cluster_mode": "multi-node", "cluster_strategy": "spread"}
 
 All of it is optional. ``session_key`` is ours: the idempotency key of the request, by
 which a repeated start finds the session an earlier one made.
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.sessions import Session, check_session_name
 from backendai_hub.core.slots import parse_amount, parse_slots
@@ -26,8 +29,12 @@ SESSION_KEY: Final = "session_key"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _SLOT_PREFIX: Final = "slot:"
 _SHORTHANDS: Final = ("cpu", "mem")
-_FIELDS: Final = ("image", "name", "project", "resource_group", "slots", "shmem")
+_FIELDS: Final = (
+    *("image", "name", "project", "resource_group", "slots", "shmem"),
+    *("cluster_size", "cluster_mode", "cluster_strategy"),
+)
 _LONGEST: Final = 256
+_LONGEST_COUNT: Final = 9
 _BIGGEST_SPEC: Final = 16_384
 
 
@@ -40,6 +47,9 @@ class SpawnOptions(msgspec.Struct, frozen=True, kw_only=True):
     resource_group: str | None = None
     slots: dict[str, str] = {}
     shmem: str | None = None
+    cluster_size: int = 1
+    cluster_mode: ClusterMode = ClusterMode.SINGLE_NODE
+    cluster_strategy: ClusterStrategy | None = None
 
 
 def read_options(given: Mapping[str, Any]) -> SpawnOptions:
@@ -67,6 +77,10 @@ def read_options(given: Mapping[str, Any]) -> SpawnOptions:
         resource_group=_text(given, "resource_group"),
         slots=_slots(given),
         shmem=shmem,
+        cluster_size=_count(given, "cluster_size"),
+        cluster_mode=_word(given, "cluster_mode", ClusterMode)
+        or ClusterMode.SINGLE_NODE,
+        cluster_strategy=_word(given, "cluster_strategy", ClusterStrategy),
     )
 
 
@@ -79,6 +93,9 @@ def options_of(session: Session) -> SpawnOptions:
         resource_group=session.resource_group,
         slots=dict(session.slots),
         shmem=session.shmem,
+        cluster_size=session.cluster_size,
+        cluster_mode=session.cluster_mode,
+        cluster_strategy=session.cluster_strategy,
     )
 
 
@@ -93,8 +110,9 @@ def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
     The field ``spec``, JSON written by the launcher, says everything when it is not
     empty. Otherwise the plain fields of the form without scripts count: ``image``,
-    ``name``, ``project``, ``resource_group``, ``cpu``, ``mem``, ``shmem``, and
-    ``slot:<name>`` for any other slot.
+    ``name``, ``project``, ``resource_group``, ``cpu``, ``mem``, ``shmem``,
+    ``cluster_size``, ``cluster_mode``, ``cluster_strategy``, and ``slot:<name>`` for
+    any other slot.
     """
     spec = _last(form, "spec")
     chosen = _read_spec(spec) if spec else _plain_fields(form)
@@ -151,6 +169,30 @@ def _text(given: Mapping[str, Any], field: str) -> str | None:
     if not value.isprintable():
         raise InvalidRequestError(f"{field}: holds characters that cannot be printed")
     return value
+
+
+def _count(given: Mapping[str, Any], field: str) -> int:
+    """Read a number of containers; one, unless said."""
+    value = given.get(field)
+    text = str(value).strip() if _is_given(value) else "1"
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_COUNT):
+        raise InvalidRequestError(f"{field}: {text[:32]!r} is no whole number")
+    return int(text)
+
+
+_Word = TypeVar("_Word", bound=StrEnum)
+
+
+def _word(given: Mapping[str, Any], field: str, words: type[_Word]) -> _Word | None:
+    value = _text(given, field)
+    if value is None:
+        return None
+    try:
+        return words(value)
+    except ValueError:
+        raise InvalidRequestError(
+            f"{field}: there is no {value[:32]!r}; use {' or '.join(words)}"
+        ) from None
 
 
 def _slots(given: Mapping[str, Any]) -> dict[str, str]:

@@ -151,13 +151,21 @@ class Sessions:
                 after = event.seq
 
     async def log(
-        self, session_id: str, *, tail: int = 1000, attempt: int | None = None
+        self,
+        session_id: str,
+        *,
+        tail: int = 1000,
+        attempt: int | None = None,
+        host: str | None = None,
     ) -> SessionLog:
-        """Return the end of what a session has printed, in its last attempt."""
+        """Return the end of what a session has printed, in its last attempt.
+
+        Of its main container, unless *host* names another one, such as ``sub1``.
+        """
         return await self._transport.get(
             f"{_path(session_id)}/log",
             SessionLog,
-            params={"tail": tail, "attempt": attempt},
+            params={"tail": tail, "attempt": attempt, "host": host},
             act_for=self._act_for,
         )
 

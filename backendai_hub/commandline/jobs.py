@@ -13,6 +13,7 @@ import click
 
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.commandline.asking import Asking, make_command
+from backendai_hub.commandline.clusters import CLUSTER_OPTIONS, read_cluster
 from backendai_hub.commandline.fields import KindType, gather_fields
 from backendai_hub.commandline.logs import follow_session
 from backendai_hub.commandline.names import NounName
@@ -84,7 +85,7 @@ def read_wishes(given: dict[str, Any], now: datetime) -> dict[str, Any]:
             fields["starts_at"] = read_moment(at, now)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    return {**fields, **gather_fields(given)}
+    return read_cluster({**fields, **gather_fields(given)})
 
 
 async def _run(
@@ -174,6 +175,7 @@ _OPTIONS: Final = (
         help="How much it gets, such as cpu=2,mem=4g.",
     ),
     click.Option(["--shmem"], help="Shared memory, which is part of mem."),
+    *CLUSTER_OPTIONS,
     click.Option(
         ["--after"],
         multiple=True,

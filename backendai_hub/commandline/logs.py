@@ -74,10 +74,17 @@ async def follow_session(
 
 
 async def show_log(
-    asking: Asking, session: Session, *, tail: int, attempt: int | None
+    asking: Asking,
+    session: Session,
+    *,
+    tail: int,
+    attempt: int | None,
+    host: str | None = None,
 ) -> None:
     """Print the end of what a session has printed."""
-    log = await asking.client.sessions.log(session.id, tail=tail, attempt=attempt)
+    log = await asking.client.sessions.log(
+        session.id, tail=tail, attempt=attempt, host=host
+    )
     if asking.output.as_json:
         asking.output.show_one(log)
         return

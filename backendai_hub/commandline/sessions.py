@@ -9,6 +9,7 @@ import click
 
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.commandline.asking import Asking, make_command
+from backendai_hub.commandline.clusters import CLUSTER_OPTIONS, read_cluster
 from backendai_hub.commandline.fields import (
     KindType,
     gather_fields,
@@ -32,7 +33,9 @@ from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus, Sessio
 
 _COLUMNS: Final = ("id", "name", "owner", "project", "status", "slots", "reason")
 _FIELDS: Final = tuple(
-    name for name in Session.__struct_fields__ if name != "idle_expires_at"
+    name
+    for name in Session.__struct_fields__
+    if name not in {"idle_expires_at", "containers", "cluster_network"}
 )
 """What a list has of each session."""
 _SLOTS: Final = Slots(limits=False)
@@ -62,7 +65,7 @@ async def _info(asking: Asking, *, reference: str) -> None:
 async def _start(
     asking: Asking, *, image: str, wait: bool, slots: tuple[Any, ...], **given: Any
 ) -> None:
-    fields = gather_fields({**given, "slots": slots})
+    fields = read_cluster(gather_fields({**given, "slots": slots}))
     if "type" in fields:
         fields["type"] = SessionType(fields["type"])
     session = await asking.client.sessions.create(SessionRequest(image=image, **fields))
@@ -159,15 +162,23 @@ async def _resources(asking: Asking) -> None:
 
 
 async def _logs(
-    asking: Asking, *, reference: str, follow: bool, tail: int, attempt: int | None
+    asking: Asking,
+    *,
+    reference: str,
+    follow: bool,
+    tail: int,
+    attempt: int | None,
+    host: str | None,
 ) -> None:
-    if follow and attempt is not None:
-        raise click.UsageError("--follow shows the last attempt; leave one out")
+    if follow and (attempt is not None or host is not None):
+        raise click.UsageError(
+            "--follow shows the last attempt, of the main container; leave one out"
+        )
     session = await find_session(asking, reference, ended=True)
     if follow:
         await follow_session(asking, session)
         return
-    await show_log(asking, session, tail=tail, attempt=attempt)
+    await show_log(asking, session, tail=tail, attempt=attempt, host=host)
 
 
 class SlotsType(click.ParamType[Any]):
@@ -227,7 +238,7 @@ _START_OPTIONS: Final = (
     ),
     click.Option(["--shmem"], help="Shared memory, which is part of mem."),
     click.Option(["--priority"], type=int, help="0 to 100; higher comes first."),
-    click.Option(["--cluster-size"], type=int, help="How many containers."),
+    *CLUSTER_OPTIONS,
     *PLACE_OPTIONS,
     click.Option(
         ["--type"],
@@ -289,6 +300,10 @@ session = LazyGroup(
                     ["--attempt"],
                     type=click.IntRange(min=1),
                     help="Of which attempt; the last, unless said.",
+                ),
+                click.Option(
+                    ["--host"],
+                    help="Of which container, such as sub1; the main one, unless said.",
                 ),
             ],
             help="Show what a session has printed.",

@@ -409,6 +409,9 @@ async def list_on_servers(
             SessionRow.ready,
             SessionRow.agent_id,
             SessionRow.created_at,
+            SessionRow.cluster_size,
+            SessionRow.cluster_mode,
+            SessionRow.cluster_strategy,
         )
         .join(UserRow, UserRow.id == SessionRow.owner_id)
         .where(

@@ -51,6 +51,7 @@ async def list_attached(platform: Platform) -> list[Attached]:
                 "slots": ResourceSlots(r.slots).to_text(),
                 "shmem": format_amount("mem", r.shmem),
                 "session_key": r.idempotency_key,
+                **_cluster(r),
             },
             ready=r.ready,
             young=now - r.created_at < YOUNG,
@@ -58,6 +59,16 @@ async def list_attached(platform: Platform) -> list[Attached]:
         )
         for r in rows
     ]
+
+
+def _cluster(row: Any) -> dict[str, Any]:
+    """Return what a session's options say of its containers, if it has several."""
+    if row.cluster_size == 1:
+        return {}
+    options = {"cluster_size": row.cluster_size, "cluster_mode": row.cluster_mode}
+    if row.cluster_strategy is not None:
+        options["cluster_strategy"] = row.cluster_strategy
+    return options
 
 
 async def list_ended_servers(

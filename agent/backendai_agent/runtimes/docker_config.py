@@ -203,7 +203,7 @@ def container_config(
         "HostConfig": _host_config(
             spec, patch, folder=folder, surface=surface, profile=profile
         ),
-        "NetworkingConfig": _networking(spec, surface),
+        **_networking(spec, surface),
     }
 
 
@@ -212,7 +212,8 @@ def _networking(spec: ContainerSpec, surface: Surface) -> dict[str, Any]:
     if not has_own_network(spec):
         return {}
     endpoint = {"Aliases": [spec.cluster.host]}
-    return {"EndpointsConfig": {choose_network(spec, surface): endpoint}}
+    endpoints = {choose_network(spec, surface): endpoint}
+    return {"NetworkingConfig": {"EndpointsConfig": endpoints}}
 
 
 def has_own_network(spec: ContainerSpec) -> bool:
@@ -246,7 +247,6 @@ def _host_config(
     nodes, requests = _devices(patch, surface)
     config: dict[str, Any] = {
         "NetworkMode": choose_network(spec, surface),
-        "ExtraHosts": _hosts(spec),
         "Mounts": _mounts(patch, folder),
         "Init": True,
         "Privileged": False,
@@ -276,6 +276,8 @@ def _host_config(
         "DeviceRequests": requests,
         **_limits(spec),
     }
+    if hosts := _hosts(spec):
+        config["ExtraHosts"] = hosts
     if profile.read_only:
         config["Tmpfs"] = dict.fromkeys(("/run", "/tmp"), "rw,nosuid,nodev,size=64m")  # noqa: S108 - inside
     return config
