@@ -4083,6 +4083,7 @@ export interface components {
              *         "preemptible_priority": 5,
              *         "victim_scope": "user"
              *       },
+             *       "rack_label": "rack",
              *       "reserve_after": 3600,
              *       "route_cleanup_target_statuses": [
              *         "unhealthy"
@@ -4451,6 +4452,7 @@ export interface components {
          *         ``pending_timeout`` is seconds; 0 is off. ``reserve_after`` is how many seconds the
          *         first who finds no room waits before devices are kept for it; none is never.
          *         ``agent_selection_strategy`` names a placement policy, ours or another package's.
+         *         ``rack_label`` is the label that tells which nodes are close to each other.
          */
         SchedulerOptions: {
             /** @default fragmentation */
@@ -4483,6 +4485,8 @@ export interface components {
              *     }
              */
             preemption: components["schemas"]["Preemption"];
+            /** @default rack */
+            rack_label: string;
             /** @default 3600 */
             reserve_after: number | null;
             /**
