@@ -71,7 +71,7 @@ def test_two_states_lead_back_to_the_queue_and_no_end_is_undone():
 
 
 def test_room_is_kept_for_who_waits_and_it_holds_nothing_itself():
-    assert QUEUED == {S.PENDING, S.RESERVED}
+    assert {S.PENDING, S.RESERVED} == QUEUED
     assert QUEUED.isdisjoint(OCCUPYING)
     assert {s for s in S if S.RESERVED in TRANSITIONS[s]} == {S.PENDING}
     assert TRANSITIONS[S.RESERVED] - {S.PENDING} == TRANSITIONS[S.PENDING] - {
