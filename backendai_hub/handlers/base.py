@@ -44,6 +44,7 @@ from backendai_hub.handlers.trail import SeenKeys, Trail
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.logins import LoginDesk
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queues import QueueDesk
 from backendai_hub.operations.simulations import SimulationDesk
 
 log = logging.getLogger("backendai_hub.handlers")
@@ -99,6 +100,10 @@ class Service:
     simulations: SimulationDesk = field(default_factory=SimulationDesk)
     nodes: AgentClient | None = None
     """Who asks nodes something; nobody does where there are no certificates."""
+    queues: QueueDesk = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queues", QueueDesk(self.explanations))
 
 
 @dataclass(frozen=True)

@@ -177,5 +177,9 @@ class QueueHandler(APIHandler):
     async def get(self, reference: str) -> QueuePage:
         """List who waits in the order of the scheduler; others show as positions."""
         return await read_queue(
-            self.platform, self.principal, reference, self.decode_query(QueueQuery)
+            self.platform,
+            self.principal,
+            reference,
+            self.decode_query(QueueQuery),
+            self.service.queues,
         )

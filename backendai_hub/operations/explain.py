@@ -7,7 +7,8 @@ costs a busy service at most a tenth of one processor.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -84,11 +85,13 @@ class ExplanationDesk:
                 groups=tuple(asked.groups),
                 least=asked.least,
             )
-        if found is None:
+            # As they are in this pass: others may ask for the next one meanwhile.
+            session, nodes = self._queue.get(session_id), self._nodes
+        if found is None or session is None:
             return replace(told, hangs_on="it starts with the scheduler's next pass")
         after = explainer.find_running(found.after)
         name = await _name_visible(platform, principal, after)
-        return self._tell(asked, self._queue[session_id], found, name)
+        return _tell(asked, session, found, nodes, name)
 
     async def consider(
         self,
@@ -111,13 +114,23 @@ class ExplanationDesk:
                 groups=tuple(asked.groups),
                 least=asked.least,
             )
+            nodes = self._nodes
         found = verdict.explanation
         if found is None:
-            return Outlook([self._nodes[node] for node in verdict.nodes], None)
+            return Outlook([nodes[node] for node in verdict.nodes], None)
         after = explainer.find_running(found.after)
         name = await _name_visible(platform, principal, after)
-        why = self._tell(asked, session, found, name)
+        why = _tell(asked, session, found, nodes, name)
         return Outlook((), replace(why, session=""))
+
+    @asynccontextmanager
+    async def viewing(self, platform: Platform) -> AsyncIterator[QueueView]:
+        """Lend the view of the queue, as it is now, to one at a time."""
+        async with self._lock:
+            if self._view is None:
+                self._view = QueueView(platform)
+            await self._view.refresh()
+            yield self._view
 
     async def _look(self, platform: Platform, *, is_known: bool) -> Explainer:
         """Return what a pass says that is recent enough to know of the session."""
@@ -145,21 +158,26 @@ class ExplanationDesk:
         self._queue = {session.id: session for session in snapshot.queue}
         self._nodes = {node.id: node.name for node in snapshot.nodes}
 
-    def _tell(
-        self, asked: Asked, session: PendingSession, found: Explanation, after: str
-    ) -> Why:
-        names = {**self._nodes, **asked.groups}
-        return Why(
-            session=found.session,
-            status=SessionStatus.PENDING,
-            position=found.position,
-            waiting=found.waiting,
-            reasons=list(found.reasons),
-            changes=[_tell_change(c, session, names) for c in found.changes],
-            starts_at=_moment(found.starts),
-            at_the_earliest=found.at_the_earliest,
-            hangs_on=tell_forecast(found, after),
-        )
+
+def _tell(
+    asked: Asked,
+    session: PendingSession,
+    found: Explanation,
+    nodes: Mapping[str, str],
+    after: str,
+) -> Why:
+    names = {**nodes, **asked.groups}
+    return Why(
+        session=found.session,
+        status=SessionStatus.PENDING,
+        position=found.position,
+        waiting=found.waiting,
+        reasons=list(found.reasons),
+        changes=[_tell_change(c, session, names) for c in found.changes],
+        starts_at=_moment(found.starts),
+        at_the_earliest=found.at_the_earliest,
+        hangs_on=tell_forecast(found, after),
+    )
 
 
 async def _read_asked(connection: AsyncConnection, record: SessionRecord) -> Asked:
