@@ -21,6 +21,7 @@ from backendai_agent.jobs import (
     deliver_runner,
     find_main_program,
     read_outcome,
+    release,
     write_lease,
 )
 from backendai_agent.leases import Leases, tell_time
@@ -240,3 +241,43 @@ def test_the_fake_runtime_foresees_simple_commands():
 )
 def test_only_what_is_new_is_shown(before: str, now: str, news: str):
     assert find_news(before, now) == news
+
+
+def test_the_command_of_a_cluster_waits_for_the_others(runner: Runner):
+    runner.start("echo began", waits=True)
+    runner.until_it_runs()
+    assert runner.process is not None
+    with pytest.raises(subprocess.TimeoutExpired):
+        runner.process.wait(timeout=0.5)
+    release(runner.folder)
+    assert runner.end() == (0, "began\n")
+
+
+def test_one_that_is_told_to_end_while_it_waits_never_begins(runner: Runner):
+    runner.start("echo began", waits=True)
+    runner.until_it_runs()
+    assert runner.process is not None
+    runner.process.terminate()
+    assert runner.end() == (143, "")
+    told = read_outcome(runner.folder)
+    assert told == Outcome("ended", 143, "its command was ended by SIGTERM")
+
+
+def test_a_container_that_has_no_command_is_there_until_it_is_told_to_go(
+    runner: Runner,
+):
+    runner.start("", idle=True)
+    runner.until_it_runs()
+    assert read_outcome(runner.folder) == Outcome("running")
+    assert runner.process is not None
+    runner.process.terminate()
+    assert runner.end() == (0, "")
+
+
+def test_one_that_is_only_there_goes_when_its_lease_has_run_out(runner: Runner):
+    runner.start("", idle=True, lease_seconds=60, lease_until=tell_time() + 0.5)
+    assert runner.end()[0] == 75
+    told = read_outcome(runner.folder)
+    assert told is not None
+    assert told.exit_code is None
+    assert "had not heard of this node" in told.reason
