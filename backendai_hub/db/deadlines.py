@@ -11,10 +11,12 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
+from backendai_hub.core.events import EventKind
 from backendai_hub.core.groups import SchedulerOptions
 from backendai_hub.core.sessions import SessionStatus, SessionType
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import (
+    EventRow,
     KeypairPolicyRow,
     KeypairRow,
     ResourceGroupRow,
@@ -171,7 +173,10 @@ def _with_policy(query: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
 async def list_pending_times(
     connection: AsyncConnection, session_id: str | None = None
 ) -> list[Allowance]:
-    """List the waiting sessions whose resource group lets them wait only so long."""
+    """List the waiting sessions whose resource group lets them wait only so long.
+
+    While one is held its time does not run, and afterwards it goes on.
+    """
     timeouts = await _list_pending_timeouts(connection)
     limited = [group for group, (_, seconds) in timeouts.items() if seconds > 0]
     query = select(
@@ -183,19 +188,56 @@ async def list_pending_times(
     )  # fmt: skip
     if session_id is not None:
         query = query.where(SessionRow.id == session_id)
-    rows = await connection.execute(query.order_by(SessionRow.id))
+    rows = (await connection.execute(query.order_by(SessionRow.id))).all()
+    held = await _list_held(connection, session_id) if rows else {}
     found = []
     for row in rows:
         name, seconds = timeouts.get(row.resource_group_id, ("", 0))
+        holding = held.get(row.id, _Held())
         found.append(
             Allowance(
                 session_id=row.id,
-                since=row.created_at,
-                seconds=seconds,
+                since=row.created_at + holding.total,
+                seconds=0 if holding.since is not None else seconds,
                 giver=name,
                 deadline_at=row.deadline_at,
             )
         )
+    return found
+
+
+class _Held(msgspec.Struct):
+    """How long a waiting session has been held, and since when it is again."""
+
+    total: timedelta = timedelta(0)
+    since: datetime | None = None
+
+
+async def _list_held(
+    connection: AsyncConnection, session_id: str | None
+) -> dict[str, _Held]:
+    """Tell from their histories how long waiting sessions have been held."""
+    query = (
+        select(EventRow.session_id, EventRow.kind, EventRow.at)
+        .join(SessionRow, SessionRow.id == EventRow.session_id)
+        .where(
+            SessionRow.status == str(SessionStatus.PENDING),
+            EventRow.kind.in_(
+                [str(EventKind.SESSION_HELD), str(EventKind.SESSION_RELEASED)]
+            ),
+        )
+        .order_by(EventRow.seq)
+    )
+    if session_id is not None:
+        query = query.where(SessionRow.id == session_id)
+    found: dict[str, _Held] = {}
+    for session, kind, at in await connection.execute(query):
+        held = found.setdefault(str(session), _Held())
+        if kind == str(EventKind.SESSION_HELD):
+            held.since = held.since or at  # holding again only changes the reason
+        elif held.since is not None:
+            held.total += at - held.since
+            held.since = None
     return found
 
 

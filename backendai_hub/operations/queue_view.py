@@ -32,6 +32,7 @@ from backendai_hub.db.sessions import SessionRecord, list_waiting
 from backendai_hub.db.snapshots import find_nodes, load_nodes
 from backendai_hub.db.versions import Stale
 from backendai_hub.operations.group_policies import GroupPolicies
+from backendai_hub.operations.moments import Moments
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import pending
 from backendai_hub.scheduling.snapshot import (
@@ -71,6 +72,7 @@ class QueueView:
         self._queue: dict[str, PendingSession] = {}
         self.records: dict[str, SessionRecord] = {}
         """Every session that waits, by id."""
+        self._moments = Moments(platform.database.clock())
         self._guests: dict[str, SessionRecord] = {}
         self.placed: set[str] = set()
         """Whom the scheduler has placed since the last reading: room they have taken,
@@ -94,6 +96,10 @@ class QueueView:
     @property
     def _everybody(self) -> list[SessionRecord]:
         return [*self.records.values(), *self._guests.values()]
+
+    def until_next_moment(self) -> float | None:
+        """Return in how many seconds somebody could start just because it is time."""
+        return self._moments.until_next(self._platform.database.clock())
 
     def forget(self) -> None:
         """Read everything anew the next time."""
@@ -156,6 +162,8 @@ class QueueView:
             windows = await load_windows(connection, now)
             gained |= windows != self._windows
             self._windows = windows
+        self._moments.note(self.records.values(), self._windows)
+        gained |= self._moments.pass_by(self._platform.database.clock())
         gained |= await self._read_nodes(connection, stale)
         kept = await self._read_kept(connection)
         gained |= kept.keys() != self._kept.keys()

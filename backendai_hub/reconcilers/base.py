@@ -45,6 +45,10 @@ class Reconciler(ABC):
     async def close(self) -> None:  # noqa: B027 - most have nothing to let go of
         """Let go of what the reconciler holds."""
 
+    def patience(self) -> float:
+        """Return after how many seconds to look again although nobody calls."""
+        return self.resync_seconds
+
     async def run(self) -> None:
         """Reconcile for ever; a failed pass is logged and tried again later."""
         failures = 0
@@ -64,7 +68,7 @@ class Reconciler(ABC):
                 continue
             ended = clock()
             rested = ended + min(self.longest_rest, self.rest * (ended - began))
-            await self.signals.wait(self.name, ticket, self.resync_seconds)
+            await self.signals.wait(self.name, ticket, self.patience())
             pause = max(self.settle_seconds, rested - clock())
             if pause > 0:
                 await asyncio.sleep(pause)

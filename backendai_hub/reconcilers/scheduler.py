@@ -32,6 +32,9 @@ BIG_QUEUE = 50
 
 _FIRST_WORDS = WAITING_WORDS[SessionStatus.PENDING]
 
+_LEAST_PATIENCE = 0.01
+"""Clocks differ: what has not quite come yet is not asked for all the time."""
+
 ANEW_SECONDS = 60.0
 """After so long everything is read from the database again, whatever is known."""
 
@@ -73,6 +76,15 @@ class SchedulerReconciler(Reconciler):
             self._planned_at = now
         await self._explain(ticket)
         return placed
+
+    def patience(self) -> float:
+        """Look again when somebody may start, or a window begins or ends."""
+        moment = self._view.until_next_moment()
+        return (
+            self.resync_seconds
+            if moment is None
+            else min(self.resync_seconds, max(moment, _LEAST_PATIENCE))
+        )
 
     async def _plan(self, snapshot: Snapshot) -> int:
         self._reasons = {}

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from backendai_hub.api.agents import ContainerState as State
+from backendai_hub.core.access import Caller
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.db import sessions as rows
 from backendai_hub.db.engine import Database
@@ -16,10 +17,24 @@ from backendai_hub.db.tables import KeypairRow
 from backendai_hub.operations.deadlines import end_expired, end_overdue
 from backendai_hub.operations.keypairs import find_login
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_verbs import (
+    HoldRequest,
+    hold_session,
+    release_session,
+)
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
 from tests.admin import admin_api, opened_database
-from tests.factories import Clock, Node, add_node, schedule, seen, start, submit
+from tests.factories import (
+    Clock,
+    Node,
+    add_node,
+    principal_of,
+    schedule,
+    seen,
+    start,
+    submit,
+)
 from tests.harness import Stack
 from tests.tenants import Office, ask_with_key, breaches, read
 
@@ -200,6 +215,29 @@ async def test_what_waits_longer_than_its_groups_timeout_is_cancelled(
         "waited longer than 1 min 30 s, the pending timeout of the resource group"
         " default",
     )
+
+
+async def test_the_time_it_is_held_is_no_waiting(
+    platform: Platform, office: Office, clock: Clock
+):
+    await office.change(
+        "resource-group", "default", scheduler_opts={"pending_timeout": 90}
+    )
+    session = (await submit(platform)).session
+    root = await principal_of(platform, "root", Caller.SUPERADMIN)
+    clock.pass_(30)
+    await hold_session(platform, root, session.id, HoldRequest(reason="later"))
+    clock.pass_(10)
+    await hold_session(platform, root, session.id, HoldRequest(reason="much later"))
+    clock.pass_(HOUR)
+    assert await end_expired(platform) == 0
+    assert (await read(platform, session)).deadline_at is None
+    await release_session(platform, root, session.id)
+    clock.pass_(59)
+    assert await end_expired(platform) == 0
+    assert (await read(platform, session)).deadline_at == "2026-01-01T01:01:40.000Z"
+    clock.pass_(1)
+    assert await end_expired(platform) == 1
 
 
 async def test_without_a_pending_timeout_a_queue_may_be_as_long_as_it_takes(
