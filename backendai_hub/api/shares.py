@@ -1,4 +1,4 @@
-"""Fair share on the wire: what scopes weigh, hold, have used, and are guaranteed."""
+"""Shares on the wire: what scopes weigh, hold, have used, are guaranteed, may have."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class ShareEntry(msgspec.Struct, frozen=True, kw_only=True):
     factor: float
     waiting: int
     guaranteed: dict[str, str]
+    maximum: dict[str, str] = {}
 
 
 class ShareTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,9 +51,10 @@ class ShareTable(msgspec.Struct, frozen=True, kw_only=True):
 class ShareChange(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """A new weight or guarantee of a domain, of a project in it, or of a user in that.
+    """A new weight, guarantee or maximum of a domain, of a project in it, or a user.
 
-    Null takes a weight or a guarantee away; what is left out stays.
+    Null takes it away; what is left out stays. A scope is guaranteed no more of a
+    resource than it may have at most.
     """
 
     domain: str
@@ -60,18 +62,19 @@ class ShareChange(
     user: str | None = None
     weight: float | msgspec.UnsetType | None = msgspec.UNSET
     guaranteed: dict[str, str | int | float] | msgspec.UnsetType | None = msgspec.UNSET
+    maximum: dict[str, str | int | float] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class SharesRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """Changes of weights and guarantees: all of them, or none if one is wrong."""
+    """Changes of weights, guarantees, maxima: all of them, or none if one is wrong."""
 
     changes: Annotated[list[ShareChange], msgspec.Meta(max_length=MOST_CHANGES)]
 
 
 class ChangedShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scope weighs and is guaranteed after a change."""
+    """What a scope weighs, is guaranteed and may have after a change."""
 
     domain: str
     project: str | None
@@ -79,6 +82,7 @@ class ChangedShare(msgspec.Struct, frozen=True, kw_only=True):
     weight: float
     weight_is_default: bool
     guaranteed: dict[str, str]
+    maximum: dict[str, str] = {}
 
 
 class UsedDay(msgspec.Struct, frozen=True, kw_only=True):

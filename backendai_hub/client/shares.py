@@ -33,7 +33,7 @@ class Shares(Part):
     async def change(
         self, group: str, changes: Sequence[ShareChange]
     ) -> Sequence[ChangedShare]:
-        """Set weights and guarantees; all of them, or nothing if one is wrong.
+        """Set weights, guarantees, maxima; all of them, or nothing if one is wrong.
 
         Raises :class:`InvalidRequestError` for a weight that is out of range.
         """

@@ -32,8 +32,9 @@ _COLUMNS: Final = (
     "held",
     "waiting",
     "guaranteed",
+    "maximum",
 )
-_CSV_FIELDS: Final = ("domain", "project", "user", "weight", "guaranteed")
+_CSV_FIELDS: Final = ("domain", "project", "user", "weight", "guaranteed", "maximum")
 
 
 async def _show(
@@ -78,8 +79,8 @@ async def _set(
     else:
         if domain is None or not values:
             raise click.UsageError(
-                "name the --domain (and --project and --user), and give a --weight or"
-                " a --guarantee, or --csv"
+                "name the --domain (and --project and --user), and give a --weight,"
+                " a --guarantee or a --maximum, or --csv"
             )
         changes = [
             ShareChange(domain=domain, project=project, user=user, **values)
@@ -87,7 +88,7 @@ async def _set(
         ]
     changed = await asking.client.shares.change(group, changes)
     asking.output.show_list(
-        changed, ("domain", "project", "user", "weight", "guaranteed")
+        changed, ("domain", "project", "user", "weight", "guaranteed", "maximum")
     )
 
 
@@ -108,10 +109,14 @@ def _read_values(given: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError("give --weight or --default-weight, not both")
     if given["guarantee"] and given["no_guarantee"]:
         raise click.UsageError("give --guarantee or --no-guarantee, not both")
+    if given["maximum"] and given["no_maximum"]:
+        raise click.UsageError("give --maximum or --no-maximum, not both")
     if given["weight"] is not None or given["default_weight"]:
         values["weight"] = given["weight"]
     if given["guarantee"] or given["no_guarantee"]:
         values["guaranteed"] = _read_amounts(given["guarantee"]) or None
+    if given["maximum"] or given["no_maximum"]:
+        values["maximum"] = _read_amounts(given["maximum"]) or None
     return values
 
 
@@ -138,7 +143,7 @@ def _read_table(file: Path) -> list[ShareChange]:
 
 
 def _read_row(file: Path, number: int, row: Mapping[str, str | None]) -> ShareChange:
-    """Read a line: an empty weight is the default one, an empty guarantee is none."""
+    """Read a line: an empty weight is the default one; empty amounts are none."""
     cells = {name: (row.get(name) or "").strip() for name in _CSV_FIELDS}
     values: dict[str, Any] = {}
     if "weight" in row:
@@ -148,8 +153,8 @@ def _read_row(file: Path, number: int, row: Mapping[str, str | None]) -> ShareCh
             raise click.UsageError(
                 f"{file}, line {number}: {cells['weight'][:32]!r} is no weight"
             ) from None
-    if "guaranteed" in row:
-        values["guaranteed"] = _read_amounts(tuple(cells["guaranteed"].split())) or None
+    for name in {"guaranteed", "maximum"} & row.keys():
+        values[name] = _read_amounts(tuple(cells[name].split())) or None
     return ShareChange(
         domain=cells["domain"],
         project=cells["project"] or None,
@@ -210,19 +215,27 @@ def _make_set() -> click.Command:
                 ["--guarantee"],
                 multiple=True,
                 metavar="SLOT=AMOUNT",
-                help="What it is promised and is shown; can be given several times.",
+                help="What it gets back from borrowers once it asks for it; can be"
+                " given several times.",
             ),
             click.Option(["--no-guarantee"], is_flag=True, help="Guarantee nothing."),
+            click.Option(
+                ["--maximum"],
+                multiple=True,
+                metavar="SLOT=AMOUNT",
+                help="What it gets at most in this group; can be given several times.",
+            ),
+            click.Option(["--no-maximum"], is_flag=True, help="Set no maximum."),
             click.Option(
                 ["--csv", "csv_file"],
                 type=FILE,
                 help="A table of domain, project, user, weight, guaranteed (such as"
-                " 'cpu=4 mem=16g').",
+                " 'cpu=4 mem=16g'), maximum.",
             ),
         ],
         help=(
-            "Set weights and guarantees of a domain, of projects in it, or of users of"
-            " a project: all of them, or nothing if anything is wrong."
+            "Set weights, guarantees and maxima of a domain, of projects in it, or of"
+            " users of a project: all of them, or nothing if anything is wrong."
         ),
     )
 
@@ -250,6 +263,6 @@ def _make_usage() -> click.Command:
 
 fair_share = LazyGroup(
     "fair-share",
-    help="Whose turn it is in a resource group: weights, shares, guarantees, past use.",
+    help="Whose turn it is in a resource group: weights, guarantees, past use.",
     made={"show": _make_show, "set": _make_set, "usage": _make_usage},
 )

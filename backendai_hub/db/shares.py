@@ -1,4 +1,4 @@
-"""Reading and writing what scopes weigh and are guaranteed in a resource group."""
+"""Reading and writing what scopes weigh, are guaranteed and may have in a group."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class ShareRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     weight: float | None = None
     guaranteed: Mapping[str, int] = {}
+    maximum: Mapping[str, int] = {}
 
 
 class GroupRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,18 +88,21 @@ async def list_shares(
             GroupShareRow.user_id,
             GroupShareRow.weight,
             GroupShareRow.guaranteed,
+            GroupShareRow.maximum,
         ).where(GroupShareRow.group_id == group_id)
     )
     return {
-        (domain, project, user): ShareRecord(weight=weight, guaranteed=guaranteed)
-        for domain, project, user, weight, guaranteed in rows
+        (domain, project, user): ShareRecord(
+            weight=weight, guaranteed=guaranteed, maximum=maximum
+        )
+        for domain, project, user, weight, guaranteed, maximum in rows
     }
 
 
 async def put_share(
     tx: Transaction, group_id: str, scope: Scope, record: ShareRecord
 ) -> None:
-    """Set what a scope weighs and is guaranteed; nothing of both is no row."""
+    """Set what a scope weighs, is guaranteed and may have; nothing of it is no row."""
     domain, project, user = scope
     this = and_(
         GroupShareRow.group_id == group_id,
@@ -106,12 +110,13 @@ async def put_share(
         GroupShareRow.project_id == project,
         GroupShareRow.user_id == user,
     )
-    if record.weight is None and not record.guaranteed:
+    if record == ShareRecord():
         await tx.execute(delete(GroupShareRow).where(this))
         return
     values: dict[str, Any] = {
         "weight": record.weight,
         "guaranteed": dict(record.guaranteed),
+        "maximum": dict(record.maximum),
         "modified_at": tx.now,
     }
     changed = await tx.execute(
@@ -172,11 +177,13 @@ def find_histories(
 async def load_quotas(
     connection: AsyncConnection, group_id: str
 ) -> dict[Path, ScopeQuota]:
-    """Read what is guaranteed in a group, for the scheduler."""
+    """Read what is guaranteed in a group, and at most, for the scheduler."""
     return {
-        path_of_scope(scope): ScopeQuota(guaranteed=record.guaranteed)
+        path_of_scope(scope): ScopeQuota(
+            guaranteed=record.guaranteed, maximum=record.maximum
+        )
         for scope, record in (await list_shares(connection, group_id)).items()
-        if record.guaranteed
+        if record.guaranteed or record.maximum
     }
 
 

@@ -14,7 +14,7 @@ from backendai_hub.operations import fair_share
 
 
 class SharesHandler(APIHandler):
-    """Weights, shares and guarantees in a resource group."""
+    """Weights, shares, guarantees and maxima in a resource group."""
 
     path = "api/resource-groups/{reference}/shares"
 
@@ -30,7 +30,7 @@ class SharesHandler(APIHandler):
 
     @operation(Action.CHANGE_SHARES)
     async def post(self, reference: str, body: SharesRequest) -> list[ChangedShare]:
-        """Set weights and guarantees; all of them, or nothing if anything is wrong."""
+        """Set weights, guarantees, maxima; all of them, or nothing if one is wrong."""
         return await fair_share.change_shares(
             self.platform, self.principal, reference, body
         )

@@ -1,4 +1,4 @@
-"""Who stands how in a resource group, and what they weigh and are guaranteed.
+"""Who stands how in a resource group: what they weigh, are guaranteed and may have.
 
 Administrators of a domain see and set what is in their domain; how domains stand to
 each other is a matter of superadmins.
@@ -36,6 +36,8 @@ from backendai_hub.core.slots import (
     MILLI,
     ResourceSlots,
     SlotType,
+    describe_amount,
+    format_amount,
     parse_slots,
     slot_type,
 )
@@ -121,6 +123,7 @@ async def show_shares(
                 factor=find_factor(standing.history, standing.weight),
                 waiting=sum(n for s, n in waiting.items() if s[: len(path)] == path),
                 guaranteed=ResourceSlots(record.guaranteed).to_text(),
+                maximum={s: format_amount(s, n) for s, n in record.maximum.items()},
             )
         )
     return ShareTable(
@@ -207,7 +210,7 @@ def _used(day: date, slots: Mapping[str, float]) -> UsedDay:
 async def change_shares(
     platform: Platform, principal: Principal, reference: str, body: SharesRequest
 ) -> list[ChangedShare]:
-    """Set weights and guarantees; all of them, or nothing if anything is wrong."""
+    """Set weights, guarantees, maxima; all of them, or nothing if anything is wrong."""
     async with platform.database.transaction() as tx:
         await tx.alone()
         group = await find_visible(tx.connection, principal, _GROUP, reference)
@@ -248,19 +251,41 @@ async def _find_changed(
 
 
 def _change(where: str, before: ShareRecord, change: ShareChange) -> ShareRecord:
-    weight, guaranteed = before.weight, before.guaranteed
+    weight = before.weight
     if change.weight is not msgspec.UNSET:
         weight = (
             None
             if change.weight is None
             else read_weight(f"{where}.weight", change.weight)
         )
-    if change.guaranteed is not msgspec.UNSET:
-        try:
-            guaranteed = dict(parse_slots(change.guaranteed or {}))
-        except InvalidRequestError as error:
-            raise InvalidRequestError(f"{where}.guaranteed: {error.message}") from None
-    return ShareRecord(weight=weight, guaranteed=guaranteed)
+    guaranteed = ResourceSlots(
+        _read_amounts(f"{where}.guaranteed", change.guaranteed, before.guaranteed)
+    )
+    maximum = _read_amounts(f"{where}.maximum", change.maximum, before.maximum)
+    for slot, most in maximum.items():
+        if guaranteed[slot] > most:
+            due = describe_amount(slot, guaranteed[slot])
+            raise InvalidRequestError(
+                f"{where}: {slot}: {due} would be guaranteed and at most"
+                f" {describe_amount(slot, most)} allowed; raise the maximum, or"
+                " guarantee less"
+            )
+    return ShareRecord(weight=weight, guaranteed=dict(guaranteed), maximum=maximum)
+
+
+def _read_amounts(
+    where: str,
+    given: Mapping[str, str | int | float] | msgspec.UnsetType | None,
+    before: Mapping[str, int],
+) -> Mapping[str, int]:
+    """Read amounts, those of zero too: that is a maximum, and guarantees nothing."""
+    if isinstance(given, msgspec.UnsetType):
+        return before
+    try:
+        found = parse_slots(given or {})
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"{where}: {error.message}") from None
+    return {slot: found[slot] for slot in given or {}}
 
 
 def _show_change(
@@ -274,6 +299,7 @@ def _show_change(
         weight=default_weight if record.weight is None else record.weight,
         weight_is_default=record.weight is None,
         guaranteed=ResourceSlots(record.guaranteed).to_text(),
+        maximum={s: format_amount(s, n) for s, n in record.maximum.items()},
     )
 
 
@@ -283,6 +309,7 @@ def _act(group: Item, items: list[Item], old: ChangedShare, new: ChangedShare) -
             "resource_group": group["name"],
             "weight": None if shown.weight_is_default else shown.weight,
             "guaranteed": shown.guaranteed,
+            "maximum": shown.maximum,
         }
 
     return Act(

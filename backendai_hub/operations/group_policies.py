@@ -19,12 +19,13 @@ from backendai_hub.db.versions import Stale
 from backendai_hub.operations.fair_share import find_capacity
 from backendai_hub.operations.platform import Platform
 from backendai_hub.scheduling.fragmentation import learn
-from backendai_hub.scheduling.shares import ShareState
+from backendai_hub.scheduling.shares import Path, ShareState
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     NodeState,
     PendingSession,
     Placement,
+    ScopeQuota,
 )
 
 LONGEST: Final = timedelta(minutes=1)
@@ -44,6 +45,7 @@ class GroupPolicies:
         self._platform = platform
         self._rules: dict[str, GroupRules] = {}
         self._shares: dict[str, ShareState] = {}
+        self._quotas: dict[str, Mapping[Path, ScopeQuota]] = {}
         self._histories: dict[str, _History] = {}
         self._usual: dict[str, dict[ResourceSlots, float]] = {}
         self._last_nodes: dict[str, str] = {}
@@ -59,6 +61,7 @@ class GroupPolicies:
                 reserve_after=rules.options.reserve_after,
                 preemption=rules.options.preemption,
                 rack_label=rules.options.rack_label,
+                quotas=self._quotas.get(group, {}),
                 shares=self._shares.get(group),
                 typical=tuple(self._usual.get(group, {}).items()),
                 last_node=self._last_nodes.get(group, ""),
@@ -88,11 +91,17 @@ class GroupPolicies:
         groups: Collection[str],
         nodes: Iterable[NodeState],
         stale: Stale,
-    ) -> None:
-        """Read what has changed of *groups*; forget others."""
+    ) -> bool:
+        """Read what has changed of *groups*; forget others.
+
+        Tells whether guarantees and maxima are others now.
+        """
+        quotas = self._quotas
         if stale.tenancy or not self._rules.keys() >= set(groups):
             found = await shares.list_rules(connection, groups)
             self._rules = {rules.id: rules for rules in found}
+            self._quotas = {i: await shares.load_quotas(connection, i) for i in groups}
+        self._quotas = {i: q for i, q in self._quotas.items() if i in groups}
         self._rules = {i: r for i, r in self._rules.items() if i in groups}
         reckoned = {
             i: r for i, r in self._rules.items() if r.scheduler not in _SHARELESS
@@ -116,6 +125,7 @@ class GroupPolicies:
                 connection, rules, find_capacity(kept, group), history.used
             )
         self._shares = found_shares
+        return quotas != self._quotas
 
 
 def _is_fresh(history: _History, rules: GroupRules, now: datetime) -> bool:

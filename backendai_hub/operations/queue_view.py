@@ -169,7 +169,9 @@ class QueueView:
         gained |= kept.keys() != self._kept.keys()
         self._kept = kept
         groups = {r.resource_group_id or "" for r in self._everybody}
-        await self._policies.read(connection, groups, self._nodes.values(), stale)
+        gained |= await self._policies.read(
+            connection, groups, self._nodes.values(), stale
+        )
         # What runs, and until when, matters to those who get devices reserved or
         # displace others.
         matters = self._is_anybody_displaced() or self._has_waited_long()

@@ -248,7 +248,7 @@ class Explainer:
     def _elsewhere(
         self, session: PendingSession, groups: tuple[str, ...]
     ) -> Iterator[Change]:
-        if not session.group or not self._is_allowed(session):
+        if not session.group or self._shortfalls(session):
             return
         for group in groups:
             if group == session.group:

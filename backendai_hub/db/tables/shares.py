@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import date
 
-from sqlalchemy import CheckConstraint, Date, Double, ForeignKey, Index, String
+from sqlalchemy import CheckConstraint, Date, Double, ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backendai_hub.db.tables.base import Amount, Base, Document, Moment
 
 
 class GroupShareRow(Base):
-    """The weight and the guarantee of a domain, a project or a user in a group.
+    """Weight, guarantee and maximum of a domain, a project or a user in a group.
 
     A scope is named by the ids of the scopes it is in; those it has none of are empty:
     of a domain both others, of a project the user. Without a weight it has the group's
@@ -32,6 +32,9 @@ class GroupShareRow(Base):
     user_id: Mapped[str] = mapped_column(String(36), primary_key=True)
     weight: Mapped[float | None] = mapped_column(Double())
     guaranteed: Mapped[dict[str, int]] = mapped_column(Document, default=dict)
+    maximum: Mapped[dict[str, int]] = mapped_column(
+        Document, default=dict, server_default=text("'{}'")
+    )
     revision: Mapped[Amount] = mapped_column(default=1)
     modified_at: Mapped[Moment]
 

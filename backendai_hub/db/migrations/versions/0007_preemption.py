@@ -3,6 +3,8 @@
 Nobody may ask for more than job priority 0 until a policy says so. On the way back,
 who has room reserved waits in the queue as before, and who is about to make room goes
 into the state of one that is being stopped, which the older service knows how to end.
+
+Scopes may have a maximum in a group beside what they are guaranteed; that goes then.
 """
 
 import sqlalchemy as sa
@@ -42,6 +44,12 @@ def upgrade() -> None:
         batch.add_column(
             sa.Column(
                 "max_job_priority", sa.Integer(), nullable=True, server_default="0"
+            )
+        )
+    with op.batch_alter_table("group_shares") as batch:
+        batch.add_column(
+            sa.Column(
+                "maximum", DOCUMENT, nullable=False, server_default=sa.text("'{}'")
             )
         )
     create_plans()
@@ -132,6 +140,8 @@ def create_victims() -> None:
 def downgrade() -> None:
     op.drop_table("preemption_victims")
     op.drop_table("preemptions")
+    with op.batch_alter_table("group_shares") as batch:
+        batch.drop_column("maximum")
     with op.batch_alter_table("keypair_policies") as batch:
         batch.drop_column("max_job_priority")
     op.execute(

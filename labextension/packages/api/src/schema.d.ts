@@ -1272,7 +1272,7 @@ export interface paths {
         /** Show domains, the projects of one, or the users of one of these. */
         get: operations["get_api_resource_groups_reference_shares"];
         put?: never;
-        /** Set weights and guarantees; all of them, or nothing if anything is wrong. */
+        /** Set weights, guarantees, maxima; all of them, or nothing if one is wrong. */
         post: operations["post_api_resource_groups_reference_shares"];
         delete?: never;
         options?: never;
@@ -2109,11 +2109,15 @@ export interface components {
         };
         /**
          * ChangedShare
-         * @description What a scope weighs and is guaranteed after a change.
+         * @description What a scope weighs, is guaranteed and may have after a change.
          */
         ChangedShare: {
             domain: string;
             guaranteed: {
+                [key: string]: string;
+            };
+            /** @default {} */
+            maximum: {
                 [key: string]: string;
             };
             project: string | null;
@@ -4776,13 +4780,17 @@ export interface components {
         SessionType: "batch" | "inference" | "interactive" | "system";
         /**
          * ShareChange
-         * @description A new weight or guarantee of a domain, of a project in it, or of a user in that.
+         * @description A new weight, guarantee or maximum of a domain, of a project in it, or a user.
          *
-         *         Null takes a weight or a guarantee away; what is left out stays.
+         *         Null takes it away; what is left out stays. A scope is guaranteed no more of a
+         *         resource than it may have at most.
          */
         ShareChange: {
             domain: string;
             guaranteed?: {
+                [key: string]: string | number;
+            } | null;
+            maximum?: {
                 [key: string]: string | number;
             } | null;
             /** @default null */
@@ -4813,6 +4821,10 @@ export interface components {
             id: string;
             kind: string;
             live_share: number;
+            /** @default {} */
+            maximum: {
+                [key: string]: string;
+            };
             name: string;
             share: number;
             waiting: number;
@@ -4846,7 +4858,7 @@ export interface components {
         };
         /**
          * SharesRequest
-         * @description Changes of weights and guarantees: all of them, or none if one is wrong.
+         * @description Changes of weights, guarantees, maxima: all of them, or none if one is wrong.
          */
         SharesRequest: {
             changes: components["schemas"]["ShareChange"][];
@@ -8883,7 +8895,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Set weights and guarantees; all of them, or nothing if anything is wrong. */
+            /** @description Set weights, guarantees, maxima; all of them, or nothing if one is wrong. */
             200: {
                 headers: {
                     [name: string]: unknown;
