@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
@@ -94,10 +94,22 @@ async def find_session(
     return None if row is None else _dependency(row._mapping)
 
 
-async def list_unmet(
+async def list_vain(
     connection: AsyncConnection, session_id: str | None = None
 ) -> list[Dependency]:
-    """List what the queue waits for, or one session of it."""
+    """List what the queue, or one session of it, waits for although it is over."""
+    ended = _FIRST.status.in_([str(status) for status in TERMINAL])
+    return await _list_unmet(connection, session_id, ended)
+
+
+async def list_unmet(connection: AsyncConnection) -> list[Dependency]:
+    """List what the queue waits for."""
+    return await _list_unmet(connection, None, true())
+
+
+async def _list_unmet(
+    connection: AsyncConnection, session_id: str | None, which: ColumnElement[bool]
+) -> list[Dependency]:
     query = (
         select(
             DependencyRow.session_id.label("waiting"),
@@ -108,7 +120,7 @@ async def list_unmet(
         )
         .join(_WAITING, _WAITING.id == DependencyRow.session_id)
         .join(_FIRST, _FIRST.id == DependencyRow.depends_on)
-        .where(_WAITING.status == str(_S.PENDING), ~_SUCCEEDED)
+        .where(_WAITING.status == str(_S.PENDING), ~_SUCCEEDED, which)
         .order_by(DependencyRow.session_id, _FIRST.name, _FIRST.id)
     )
     if session_id is not None:

@@ -97,10 +97,9 @@ async def cancel_dependents(platform: Platform) -> int:
     cancelled = 0
     while True:
         async with platform.database.read() as connection:
-            unmet = await batch.list_unmet(connection)
-        vain = sorted({d.waiting for d in unmet if d.status in TERMINAL})
+            vain = await batch.list_vain(connection)
         done = 0
-        for session_id in vain:
+        for session_id in sorted({dependency.waiting for dependency in vain}):
             async with platform.database.transaction() as tx:
                 done += await _cancel(tx, session_id)
         if not done:
@@ -112,8 +111,7 @@ async def _cancel(tx: Transaction, session_id: str) -> bool:
     record = await sessions.get_record(tx.connection, session_id, lock=True)
     if record.status is not _S.PENDING:
         return False
-    unmet = await batch.list_unmet(tx.connection, session_id)
-    vain = [d for d in unmet if d.status in TERMINAL]
+    vain = await batch.list_vain(tx.connection, session_id)
     if not vain:
         return False
     names = ", ".join(f"{d.name} ({d.status})" for d in vain)

@@ -432,7 +432,9 @@ async def judge_agents(platform: Platform, grace_from: datetime) -> int:
     for record in records:
         if record.last_seen_at is None or record.status is AgentStatus.TERMINATED:
             continue
-        heard = max(record.last_seen_at, grace_from)
+        # Seen in what is still to come: before our clock was set back, whenever.
+        seen = record.last_seen_at if record.last_seen_at <= now else grace_from
+        heard = max(seen, grace_from)
         status = judge_agent(
             heard, now, settings.suspect_seconds, settings.lost_seconds
         )

@@ -19,7 +19,8 @@ class NodesReconciler(Reconciler):
     """Judges nodes by their silence, not by our own.
 
     If this process itself was stopped for a while, silence is counted from its
-    return: the reports were there, nobody read them.
+    return: the reports were there, nobody read them. So it is after a jump of the
+    clock, in either direction.
     """
 
     name = "nodes"
@@ -33,7 +34,9 @@ class NodesReconciler(Reconciler):
     async def reconcile(self) -> int:
         """Run one pass."""
         now = self.platform.database.clock()
-        if self._last_pass is not None and now - self._last_pass > STALL:
+        if self._last_pass is not None and not (
+            timedelta(0) <= now - self._last_pass <= STALL
+        ):
             self._listening_since = now
         self._last_pass = now
         return await judge_agents(self.platform, self._listening_since)
