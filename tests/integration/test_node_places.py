@@ -15,7 +15,7 @@ from backendai_hub.operations.agent_changes import AgentChange, change_agent
 from backendai_hub.operations.nodes import list_agents
 from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.queue_view import load_snapshot
+from backendai_hub.operations.queue_view import QueueView, load_snapshot
 from backendai_hub.operations.reports import accept_report
 from backendai_hub.operations.sessions import terminate_session
 from backendai_hub.operations.submit import submit_session
@@ -178,6 +178,21 @@ async def test_a_node_takes_as_many_containers_as_it_says(platform: Platform):
     assert "container" in await why(platform, third)
     await terminate_session(platform, ROOT, first.id, force=True)
     assert await schedule(platform) == 1
+
+
+async def test_one_container_more_on_a_node_is_nobodys_chance(platform: Platform):
+    node = await add_node(platform)
+    await report(node, max_containers=1)
+    view = QueueView(platform)
+    first = (await submit(platform, server="1")).session
+    await submit(platform, "bob", server="2")
+    assert await view.refresh()
+    decided = plan(view.snapshot())
+    assert await apply_plan(platform, decided) == 1
+    view.placed = {first.id}
+    assert not await view.refresh()
+    await terminate_session(platform, ROOT, first.id, force=True)
+    assert await view.refresh()
 
 
 async def test_plans_made_at_the_same_time_do_not_pass_that_together(

@@ -121,6 +121,27 @@ async def test_instances_an_administrator_has_made_are_all_there_is(
     assert not await breaches(platform)
 
 
+async def test_who_waits_for_slices_is_looked_at_when_they_are_free(
+    platform: Platform,
+):
+    """Also when their own kind of instance is not offered any more."""
+    node = await add_cut_node(platform, instances=["3g.20gb"])
+    old = await start(platform, slots=ask(LARGE), server="1")
+    again = FakeAccelerator(
+        count=1, cut_like="a100-40", node="node-1", instances=["1g.5gb"]
+    )
+    node.devices = [node.devices[0], *again.discover()]
+    await node.report()
+    new = (await submit(platform, "bob", slots=ask(SMALL))).session
+    view = QueueView(platform)
+    await view.refresh()
+    assert SMALL in await why(platform, new)
+    assert not await view.refresh()
+    await end(platform, old)
+    assert await view.refresh()
+    assert await schedule(platform) == 1
+
+
 async def test_instances_are_limited_by_their_own_names(platform: Platform):
     await add_cut_node(platform)
     office = Office(platform)
