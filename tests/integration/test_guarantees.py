@@ -1,0 +1,214 @@
+"""Guarantees and maxima of scopes in a group, from the table to who leaves for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backendai_hub.api.shares import ShareChange, SharesRequest
+from backendai_hub.core.access import Caller
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.operations.explain import ExplanationDesk
+from backendai_hub.operations.fair_share import (
+    SharesQuery,
+    change_shares,
+    show_shares,
+)
+from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_view import QueueView, load_snapshot
+from tests.factories import Node, add_node, make_device, make_gpu, principal_of
+from tests.jobs import ask
+from tests.preemptions import GPU, look, occupy, opt_in, plans, vanish
+from tests.tenants import ROOT, Office, breaches, read
+
+S = SessionStatus
+
+
+class Site(Office):
+    """Two domains with somebody in each, and a node with two GPUs."""
+
+    node: Node
+
+    async def set(self, *changes: dict[str, Any]) -> Any:
+        body = SharesRequest(changes=[ShareChange(**change) for change in changes])
+        return await change_shares(self.platform, ROOT, "default", body)
+
+
+@pytest.fixture
+async def site(platform: Platform) -> Site:
+    made = Site(platform)
+    made.node = await add_node(
+        platform, devices=[make_device(), make_gpu("gpu-0"), make_gpu("gpu-1")]
+    )
+    for domain, user in (("amber", "ann"), ("beryl", "bea")):
+        await made.make_domain(domain)
+        await made.make("project", name="one", domain=domain)
+        await made.make("user", name=user, domain=domain)
+        await made.join(f"{domain}:one", user)
+        await made.change("user", user, project=f"{domain}:one")
+    return made
+
+
+async def status_of(platform: Platform, session: Any) -> SessionStatus:
+    return (await read(platform, session)).status
+
+
+async def show(platform: Platform, name: str) -> Any:
+    table = await show_shares(platform, ROOT, "default", SharesQuery())
+    return next(entry for entry in table.entries if entry.name == name)
+
+
+# --- what is set ---------------------------------------------------------------------
+
+
+async def test_a_maximum_is_set_shown_and_taken_away(site: Site):
+    (told,) = await site.set(
+        {"domain": "amber", "maximum": {"cuda.device": 0, "mem": "2g"}}
+    )
+    assert told.maximum == {"cuda.device": "0", "mem": "2g"}
+    assert (await show(site.platform, "amber")).maximum == told.maximum
+
+    (told,) = await site.set({"domain": "amber", "maximum": None})
+    assert told.maximum == {}
+    assert (await show(site.platform, "amber")).maximum == {}
+
+
+async def test_no_more_is_guaranteed_than_the_maximum(site: Site):
+    with pytest.raises(
+        InvalidRequestError, match="2 would be guaranteed and at most 1"
+    ):
+        await site.set(
+            {
+                "domain": "amber",
+                "guaranteed": {"cuda.device": 2},
+                "maximum": {"cuda.device": 1},
+            }
+        )
+    assert (await show(site.platform, "amber")).guaranteed == {}
+
+
+# --- maxima --------------------------------------------------------------------------
+
+
+async def test_who_would_pass_a_maximum_waits_with_numbers_until_it_is_raised(
+    site: Site,
+):
+    platform = site.platform
+    await site.set({"domain": "amber", "maximum": {"cuda.device": 1}})
+    first = await occupy(platform, site.node, "ann")
+    more = await ask(platform, "ann", slots=GPU)
+    other = await ask(platform, "bea", slots=GPU)
+    await look(platform)
+
+    waits = await read(platform, more)
+    assert waits.status is S.PENDING
+    assert waits.reason.endswith(
+        "amber: cuda.device 1 of at most 1 in use in this group, asks 1"
+    )
+    assert await status_of(platform, other) is S.SCHEDULED
+    why = await ExplanationDesk().explain(
+        platform, await principal_of(platform, "ann", Caller.USER), more.id
+    )
+    assert why.reasons[0] == waits.reason
+
+    await vanish(platform, site.node, first)
+    await look(platform)
+    assert await status_of(platform, more) is S.SCHEDULED
+    assert await breaches(platform) == []
+
+
+async def test_a_maximum_counts_for_all_that_is_placed_in_one_pass(site: Site):
+    platform = site.platform
+    await site.set({"domain": "amber", "project": "one", "maximum": {"cuda.device": 1}})
+    asked = [await ask(platform, "ann", slots=GPU) for _ in range(2)]
+
+    assert await look(platform) == 1
+
+    assert [await status_of(platform, one) for one in asked] == [
+        S.SCHEDULED,
+        S.PENDING,
+    ]
+
+
+async def test_who_waits_may_gain_when_a_maximum_is_raised(site: Site):
+    platform = site.platform
+    await site.set({"domain": "amber", "maximum": {"cuda.device": 0}})
+    await ask(platform, "ann", slots=GPU)
+    view = QueueView(platform)
+    await view.refresh()
+    assert not await view.refresh()
+
+    await site.set({"domain": "amber", "maximum": {"cuda.device": 1}})
+
+    assert await view.refresh()
+    assert view.snapshot() == await load_snapshot(platform)
+
+
+# --- guarantees ----------------------------------------------------------------------
+
+
+async def test_who_borrows_leaves_for_who_is_due_though_nobody_has_opted_in(
+    site: Site,
+):
+    platform, node = site.platform, site.node
+    await site.set({"domain": "amber", "guaranteed": {"cuda.device": 1}})
+    older = await occupy(platform, node, "bea")
+    platform.database.clock.pass_(60)  # type: ignore[attr-defined]
+    newer = await occupy(platform, node, "bea")
+    due = await ask(platform, "ann", slots=GPU)
+    await look(platform)
+
+    assert await status_of(platform, due) is S.RESERVED
+    assert await status_of(platform, older) is S.RUNNING
+    assert await status_of(platform, newer) is S.PREEMPTED
+    (found,) = await plans(platform)
+    assert found.kind == "reclaim"
+
+    await vanish(platform, node, newer)
+    again = await ask(platform, "bea", slots=GPU, priority=100)
+    await look(platform)
+    assert await status_of(platform, due) is S.SCHEDULED
+    assert await status_of(platform, again) is S.PENDING
+    # Nothing more is due, and who is within a guarantee stays.
+    await ask(platform, "ann", slots=GPU)
+    await look(platform)
+    assert len(await plans(platform)) == 1
+    assert await breaches(platform) == []
+
+
+async def test_who_had_to_go_waits_and_does_not_get_it_back(site: Site):
+    platform, node = site.platform, site.node
+    await opt_in(platform, mode="reschedule")
+    await site.set({"domain": "amber", "guaranteed": {"cuda.device": 2}})
+    borrowed = [
+        await occupy(platform, node, "bea", job_priority=priority)
+        for priority in (9, 0)
+    ]
+    due = await ask(platform, "ann", slots={"cuda.device": "2"})
+    await look(platform)
+    assert await status_of(platform, due) is S.RESERVED
+    for one in borrowed:
+        await vanish(platform, node, one)
+    for _ in range(3):
+        await look(platform)
+    assert await status_of(platform, due) is S.SCHEDULED
+    assert {await status_of(platform, one) for one in borrowed} == {S.PENDING}
+    assert len(await plans(platform)) == 1
+    assert await breaches(platform) == []
+
+
+async def test_who_may_not_be_displaced_does_not_borrow(site: Site):
+    platform = site.platform
+    await site.set({"domain": "amber", "guaranteed": {"cuda.device": 1}})
+    asked = [
+        await ask(platform, "bea", slots=GPU, is_preemptible=False) for _ in range(2)
+    ]
+
+    assert await look(platform) == 1
+
+    assert (await read(platform, asked[1])).reason == (
+        "cuda.device: asks 1; of 1 free, 1 is guaranteed to others, and who may not be"
+        " displaced does not borrow it"
+    )
