@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -16,7 +18,12 @@ from backendai_hub.core.errors import (
     LimitReachedError,
     NeverFitsError,
 )
-from backendai_hub.core.sessions import SessionResult, SessionStatus
+from backendai_hub.core.sessions import (
+    OCCUPYING,
+    TERMINAL,
+    SessionResult,
+    SessionStatus,
+)
 from backendai_hub.db.engine import Database
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.batch import requeue_stranded
@@ -180,6 +187,17 @@ async def test_half_a_plan_is_never_carried_out(platform: Platform, nodes: list[
     assert (await read(platform, session)).status is S.PENDING
     assert not (await read(platform, session)).containers
     assert not await breaches(platform)
+
+
+async def test_a_placement_that_leaves_a_container_out_is_not_carried_out(
+    platform: Platform, nodes: list[Node]
+):
+    session = await ask(platform, cluster_size=3, cluster_mode=MULTI, **cpus("1"))
+    (made,) = plan(await load_snapshot(platform)).placements
+    half = msgspec.structs.replace(made, members=made.members[:2])
+    assert await place(platform, [half]) == 0
+    assert (await read(platform, session)).status is S.PENDING
+    assert await place(platform, [made]) == 1
 
 
 async def _other_group(platform: Platform) -> str:
@@ -496,3 +514,64 @@ async def test_agents_that_know_nothing_of_clusters_and_commands_get_none(
         assert "agent that is too old" in (await read(platform, waiting)).reason
     await speak(2)
     assert await schedule(platform) == 2
+
+
+# --- whatever happens ----------------------------------------------------------------
+
+
+async def test_in_any_order_of_events_there_is_a_whole_cluster_or_nothing_of_it(
+    platform: Platform, nodes: list[Node], clock: Clock
+):
+    dice = random.Random(20260121)
+    crews: list[Crew] = []
+    strategies = [None, ClusterStrategy.PACK, ClusterStrategy.SPREAD]
+    for step in range(28):
+        clock.pass_(1)
+        living = [c for c in crews if (await c.look()).status not in TERMINAL]
+        if len(living) < 4:
+            multi = dice.random() < 0.7
+            request = {
+                "cluster_size": dice.randint(2, 3),
+                "cluster_mode": MULTI if multi else ClusterMode.SINGLE_NODE,
+                "cluster_strategy": dice.choice(strategies) if multi else None,
+                "max_attempts": dice.randint(1, 2),
+                **cpus(dice.choice(["0.5", "1", "1.3"])),
+            }
+            session = await ask(platform, name=f"s{step}", **request)
+            crews.append(Crew(platform, nodes, session))
+        await schedule(platform)
+        for crew in living:
+            shown = await crew.look()
+            there = len(await crew.members())
+            if shown.status in OCCUPYING:
+                assert there == shown.cluster_size
+            assert shown.status is not S.PENDING or not there
+        assert not await breaches(platform)
+        if living:
+            await _something_happens(platform, dice.choice(living), dice)
+    ends = Counter([(await crew.look()).status for crew in crews])
+    assert sum(ends[status] for status in TERMINAL), ends
+
+
+async def _something_happens(
+    platform: Platform, crew: Crew, dice: random.Random
+) -> None:
+    members = await crew.members()
+    happening = dice.random()
+    if not members or happening < 0.05:
+        await stop(platform, crew.session, force=dice.random() < 0.5)
+        return
+    if (await crew.look()).status in {S.TERMINATING, S.RESCHEDULING}:
+        for host, member in members.items():
+            if member.gone_at is None and dice.random() < 0.7:
+                await crew.say(host, State.GONE)
+        return
+    host = dice.choice(sorted(members))
+    if happening < 0.15:
+        await crew.say(host, State.GONE)
+    elif happening < 0.3:
+        await crew.say(host, State.EXITED, exit_code=dice.choice([0, 1, None]))
+    elif happening < 0.5:
+        await crew.say(host, dice.choice([State.PULLING, State.CREATING]))
+    else:
+        await crew.all_are(State.RUNNING)
