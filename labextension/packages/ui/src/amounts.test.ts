@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseAmount, showAmount, sortSlots, writeAmount } from './amounts';
+import { acceleratorName, parseAmount, showAmount, sortSlots, writeAmount } from './amounts';
 import { ago } from './times';
 
 describe('amounts', () => {
@@ -15,6 +15,12 @@ describe('amounts', () => {
     for (const text of ['', '-1', 'many', '1e3', '2g']) {
       expect(parseAmount('cpu', text), text).toBeNull();
     }
+  });
+
+  test('of accelerators name their maker, and the instances that GPUs are cut into', () => {
+    expect(acceleratorName('cuda.device')).toBe('NVIDIA');
+    expect(acceleratorName('cuda.device:1g.10gb-mig')).toBe('NVIDIA 1g.10gb');
+    expect(acceleratorName('npu.device')).toBe('npu');
   });
 
   test('survive being written and read again', () => {

@@ -73,11 +73,11 @@ export function sortSlots(slots: string[]): string[] {
   return [...slots].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
-/** `cuda.device:mig-1g` → `CUDA mig-1g`, for accelerators nobody has translated. */
+/** `cuda.device:1g.10gb-mig` → `NVIDIA 1g.10gb`, for accelerators nobody has translated. */
 export function acceleratorName(slot: string): string {
-  const [family = slot, kind = ''] = slot.split('.');
+  const [family = slot] = slot.split('.');
   const known: Record<string, string> = { cuda: 'NVIDIA', rocm: 'AMD', fake: 'Fake' };
   const vendor = known[family] ?? family;
-  const detail = kind.split(':')[1];
+  const detail = slot.split(':')[1]?.replace(/-mig$/, '');
   return detail ? `${vendor} ${detail}` : vendor;
 }

@@ -131,6 +131,10 @@ function AgentIsolation({ agent }: { agent: Agent }): JSX.Element {
     [t('nodes.limits'), limits],
     [t('nodes.network'), network]
   ];
+  const labels = Object.entries(agent.labels).map(([name, value]) => `${name}=${value}`);
+  if (labels.length) {
+    facts.push([t('nodes.labels'), labels.join(', ')]);
+  }
   return (
     <>
       <dl className="bai-facts bai-facts-compact">

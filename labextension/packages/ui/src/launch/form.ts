@@ -215,7 +215,7 @@ function findAmountError(
   if (amount === null) {
     return { text: 'launch.notNumber' };
   }
-  if (slot.endsWith('.device') && !Number.isInteger(amount)) {
+  if (slot.split(':')[0]?.endsWith('.device') && !Number.isInteger(amount)) {
     return { text: 'launch.tooFine' };
   }
   const least = parseAmount(slot, image?.minimum[slot] ?? '0') ?? 0;
