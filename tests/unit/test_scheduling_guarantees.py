@@ -180,6 +180,7 @@ def test_who_waits_for_something_else_than_room_claims_nothing():
         {"hold": "it is held"},
         {"gpus": 5},
         {"labels": {"fast": "yes"}},
+        {"nodes": ("n",)},
         {"architecture": "aarch64"},
         {"cpu": 100},
     ):
@@ -370,6 +371,42 @@ def test_a_cluster_goes_as_a_whole_and_a_waiting_one_gets_room_on_several_nodes(
         )
     )
     assert names(later) == ["due"]
+
+
+def test_the_example_of_the_documentation():
+    quotas = guaranteed(research=4, library=2) | at_most(teaching=7)
+    who = {"t": "teaching/c/tim", "r": "research/v/rae", "l": "library/o/lou"}
+
+    def asks(name: str, gpus: int = 1) -> PendingSession:
+        return wants(name, who[name[0]], gpus=gpus)
+
+    def runs_(name: str, *gpus: int) -> RunningSession:
+        started = LONG_AGO + int(name[1:])
+        return runs(name, who[name[0]], PLACE, *gpus, started=started)
+
+    def victims(decided: Plan) -> list[str]:
+        return sorted(v.session for p in decided.preemptions for v in p.victims)
+
+    teaching = [asks(f"t{i}") for i in range(8)]
+    nine = decide(teaching, quotas=quotas, count=8)
+    assert names(nine) == [f"t{i}" for i in range(7)]
+    assert nine.waiting["t7"] == (
+        "domain teaching: cuda.device 7 of at most 7 in use in this group, asks 1"
+    )
+    held = [runs_(f"t{i}", i) for i in range(7)]
+    queue = [asks("t7"), asks("r20", 2)]
+    assert victims(decide(queue, held, quotas=quotas, count=8)) == ["t6"]
+    held = [*held[:6], runs_("r20", 6, 7)]
+    queue = [asks("t7"), asks("t6"), asks("l21")]
+    assert victims(decide(queue, held, quotas=quotas, count=8)) == ["t5"]
+    held = [*held[:5], runs_("r20", 6, 7), runs_("l21", 5)]
+    waiting = [asks("t7"), asks("t6"), asks("t5")]
+    too_much = decide([*waiting, asks("r22", 3)], held, quotas=quotas, count=8)
+    assert victims(too_much) == []
+    enough = decide([*waiting, asks("r23", 2)], held, quotas=quotas, count=8)
+    assert victims(enough) == ["t3", "t4"]
+    held = [*held[:3], runs_("l21", 5), runs_("r23", 3, 4)]
+    assert names(decide(waiting, held, quotas=quotas, count=8)) == ["t7", "t6"]
 
 
 # --- with the other rules ------------------------------------------------------------
