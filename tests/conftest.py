@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import upgrade
 from backendai_hub.operations.platform import Platform
-from tests.databases import StandingDatabase, new_database
+from tests.databases import StandingDatabase, compile_once, new_database
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
 from tests.harness import Stack, migrated, running_stack
 from tests.mock_hubs import StartedHubs
@@ -32,6 +32,8 @@ settings.register_profile(
 )
 settings.register_profile("search", settings.get_profile("steady"), derandomize=False)
 settings.load_profile("steady")
+
+compile_once()
 
 pytest_plugins = ["tests.distribution", "tests.requirement_marks"]
 

@@ -6,8 +6,19 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, pool, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Dialect,
+    Engine,
+    create_engine,
+    event,
+    pool,
+    text,
+)
+from sqlalchemy.util import LRUCache
 
 from backendai_hub.db.migrate import sync_url
 
@@ -72,3 +83,36 @@ class StandingDatabase:
         with self._engine.connect() as connection:
             connection.execute(_OTHERS)
             connection.execute(self._emptying)
+
+
+class CompiledOnce:
+    """Statements that some engine of this process has compiled, for all like it.
+
+    SQLAlchemy keeps them with the engine. A service has one for as long as it runs;
+    each test has one of its own, and would compile everything again.
+    """
+
+    _kept: LRUCache[Any, Any] = LRUCache(5000)
+
+    def __init__(self, dialect: Dialect) -> None:
+        # What a compiled statement reads and writes with.
+        loads, dumps = dialect._json_deserializer, dialect._json_serializer
+        self._like = (type(dialect), loads, dumps)
+
+    def get(self, key: tuple[Any, ...]) -> Any:
+        _, *what = key  # the first is the one engine's own dialect
+        return self._kept.get((*self._like, *what))
+
+    def __setitem__(self, key: tuple[Any, ...], compiled: Any) -> None:
+        _, *what = key
+        self._kept[(*self._like, *what)] = compiled
+
+
+def compile_once() -> None:
+    """Let all engines of this process share what they compile."""
+
+    @event.listens_for(Engine, "engine_connect")
+    def share(connection: Connection) -> None:
+        engine = connection.engine
+        if not isinstance(engine._compiled_cache, CompiledOnce):
+            engine._compiled_cache = CompiledOnce(engine.dialect)
