@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hmac
 import json
 import logging
@@ -57,6 +58,7 @@ from backendai_hub.reconcilers.keys import KeysReconciler
 from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
 from backendai_hub.reconcilers.usage import UsageReconciler
+from backendai_hub.scheduling.warming import warm_up
 
 DRAIN_SECONDS = 0.2
 _FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
@@ -407,6 +409,10 @@ class HubService(Application):
         await asyncio.to_thread(upgrade, self.db_url)
         await leadership.begin()
         await self._prepare(platform)
+        warm_up()
+        # What is there by now stays: looking through it for garbage would hold up
+        # decisions by more than they take.
+        gc.freeze()
         nodes = self._build_agent_client()
         service = Service(
             platform=platform,

@@ -39,6 +39,9 @@ PACKING: Final = 0.001
 
 It decides between nodes that are otherwise equal: the fuller one is taken.
 """
+PACKING_PLAIN: Final = 0.05
+"""The same for requests without accelerators: what they take beside a free device may
+be what the last who could have used it needs."""
 _OFF: Final = 1e6
 """Added for plain requests on nodes with accelerators: they go there last."""
 
@@ -89,7 +92,7 @@ class FragmentationScorer:
         plain = not demand.milli
         after = self._open[rows] if plain else self._open_after(demand, rows)
         shrinks: FloatVector = self._usable[rows] - self._mix.expect(free, after, rows)
-        shrinks += PACKING * (left - demand.milli)
+        shrinks += (PACKING_PLAIN if plain else PACKING) * (left - demand.milli)
         if plain:
             shrinks += _OFF * self._cluster.accelerated[rows]
         return shrinks

@@ -178,12 +178,12 @@ class _World:
     ) -> Outcome:
         """Go from one event to the next until nothing happens any more."""
         sessions = len(self._scenario.arrivals) + len(self._running)
-        while self._events:
+        while (moment := self._next()) is not None:
             if stop():
                 raise TooLargeError(
                     "this simulation takes too long; leave out some requests"
                 )
-            self._reach(self._events[0][0])
+            self._reach(moment)
             self._happen()
             for _ in range(_MOST_ROUNDS):
                 if not self._queue or not self._plan():
@@ -205,6 +205,18 @@ class _World:
             displaced=self._displaced,
         )
 
+    def _next(self) -> int | None:
+        """Tell when something happens next; the ends of the displaced do not."""
+        while self._events:
+            at, _, what = self._events[0]
+            if not isinstance(what, _Running) or self._is_here(what):
+                return at
+            heappop(self._events)
+        return None
+
+    def _is_here(self, running: _Running) -> bool:
+        return self._running.get(running.session.id) is running
+
     def _reach(self, moment: int) -> None:
         """Let time go by."""
         self._use.last(moment - self._now)
@@ -216,7 +228,7 @@ class _World:
             _, _, what = heappop(self._events)
             if isinstance(what, Arrival):
                 self._queue[what.session.id] = what
-            elif what is not None and self._running.get(what.session.id) is what:
+            elif what is not None and self._is_here(what):
                 self._end(what)
                 self._ended += 1
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.fragmentation import (
+    PACKING,
     Fragmentation,
     FragmentationScorer,
     learn,
@@ -334,7 +335,7 @@ def test_a_score_is_the_fragmentation_it_adds_and_a_little_packing(shape, mix, l
         ]
         cluster.take(int(row), shares)
         grown = scorer.fragmentation()[row] - before + demand.milli
-        packing = 0.01 * cluster.total_left[row] + 0.05
+        packing = PACKING * cluster.total_left[row] + 0.05
         cluster.give(int(row), shares)
         assert grown - 0.05 <= score <= grown + packing
 
