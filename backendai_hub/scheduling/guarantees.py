@@ -79,12 +79,13 @@ class Guarantees:
         self._expected: dict[str, tuple[Path, Amounts]] = {}
         """Who is about to get room, and counts as if they had it."""
         self._ever: dict[tuple[object, ...], bool] = {}
+        self._paths: dict[object, Path] = {}
 
     # --- who waits ---------------------------------------------------------------
 
     def claim(self, session: PendingSession) -> None:
         """Let *session*, which waits for room and nothing else, claim its due."""
-        path, asked = path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), amounts_of(session)
         constrained = session.labels or (session.nodes and session.only_nodes)
         if constrained or not self._tree.entitled(path, asked):
             return
@@ -99,14 +100,23 @@ class Guarantees:
     def expect(self, session: PendingSession) -> None:
         """Count *session* as if it had room: it is kept, or others leave for it."""
         if session.id not in self._expected:
-            path, asked = path_of(session), amounts_of(session)
+            path, asked = self._path_of(session), amounts_of(session)
             self._expected[session.id] = path, asked
             self._tree.take(path, asked, session.id)
 
     def take(self, session: PendingSession) -> None:
         """Count *session*, which has got room."""
-        self.expect(session)
-        del self._expected[session.id]
+        if self._expected.pop(session.id, None) is None:
+            path = self._path_of(session)
+            self._tree.take(path, amounts_of(session), session.id)
+
+    def _path_of(self, session: PendingSession) -> Path:
+        """Name the user of a session, whose sessions share their scopes."""
+        key = (session.scopes, session.owner_id)
+        path = self._paths.get(key)
+        if path is None:
+            path = self._paths[key] = path_of(session)
+        return path
 
     @contextmanager
     def _without(self, session: PendingSession) -> Iterator[None]:
@@ -146,16 +156,20 @@ class Guarantees:
 
     def is_entitled(self, session: PendingSession) -> bool:
         """Tell whether some scope of *session* stays within its guarantee with it."""
-        path, asked = path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), amounts_of(session)
         with self._without(session):
             return bool(self._tree.entitled(path, asked))
 
     def refuse(self, session: PendingSession) -> str:
         """Say why *session* may not start whatever room there is; empty if it may."""
-        path, asked = path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), amounts_of(session)
         stays = not session.preemptible
-        with self._without(session):
-            verdict = self._tree.judge(path, asked, self._free.now(), stays=stays)
+        free = self._free.now()
+        if session.id not in self._expected:
+            verdict = self._tree.judge(path, asked, free, stays=stays)
+        else:
+            with self._without(session):
+                verdict = self._tree.judge(path, asked, free, stays=stays)
         if verdict.may_start:
             return ""
         parts = [self._tell_overrun(one) for one in verdict.overruns]
@@ -164,7 +178,7 @@ class Guarantees:
 
     def left(self, session: PendingSession, slot: str) -> int:
         """Return how much of *slot* neither maxima nor claims keep from *session*."""
-        path = path_of(session)
+        path = self._path_of(session)
         most = _NO_LIMIT
         due = 0
         for depth in range(1, len(path) + 1):
@@ -211,7 +225,7 @@ class Guarantees:
         self, session: PendingSession
     ) -> list[tuple[RunningSession, set[str]]]:
         """List who borrows what *session* is due, and which slots; the newest first."""
-        path, asked = path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), amounts_of(session)
         found = self._tree.find_reclaimable(
             path, asked, self._holdings, self._borrowers
         )
@@ -225,7 +239,7 @@ class Guarantees:
         path = self._path.get(other.id)
         if path is None:
             return True
-        _, theirs = contenders(path_of(session), path)
+        _, theirs = contenders(self._path_of(session), path)
         quota = self._policy.quotas.get(theirs)
         if quota is None:
             return False

@@ -139,10 +139,10 @@ class QuotaTree:
     def _listed(self, scope: Path, asked: Amounts) -> Iterator[tuple[str, int]]:
         """Yield what is asked of the slots that a scope is guaranteed."""
         quota = self._quotas.get(scope)
-        if quota is not None:
-            for slot, amount in asked.items():
-                if amount and quota.guaranteed.get(slot, 0):
-                    yield slot, amount
+        for slot, due in () if quota is None else quota.guaranteed.items():
+            amount = asked.get(slot, 0)
+            if amount and due:
+                yield slot, amount
 
     def _is_entitled(
         self, scope: Path, asked: Amounts, besides: Amounts | None = None
@@ -177,11 +177,9 @@ class QuotaTree:
     def _overruns(self, path: Path, asked: Amounts) -> Iterator[Overrun]:
         for scope in _scopes(path):
             quota = self._quotas.get(scope)
-            for slot, amount in asked.items() if quota is not None else ():
-                assert quota is not None
-                maximum = quota.maximum.get(slot)
-                used = self.used(scope, slot)
-                if maximum is not None and amount and used + amount > maximum:
+            for slot, maximum in () if quota is None else quota.maximum.items():
+                amount, used = asked.get(slot, 0), self.used(scope, slot)
+                if amount and used + amount > maximum:
                     yield Overrun(scope, slot, maximum, used, amount)
 
     def entitled(self, path: Path, asked: Amounts) -> tuple[Path, ...]:
@@ -196,6 +194,8 @@ class QuotaTree:
         For who *stays*, all that its siblings are guaranteed and do not use.
         """
         kept: dict[str, int] = {}
+        if not (stays or self._claims):
+            return kept
         for scope in _scopes(path):
             if scope in entitled:
                 continue
