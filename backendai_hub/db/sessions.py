@@ -641,7 +641,8 @@ def _format_amounts(amounts: tuple[tuple[str, int], ...]) -> dict[str, str]:
 def _list_devices(held: str | None) -> list[str]:
     if not held:
         return []
-    pairs = sorted(pair.split(_WITHIN) for pair in held.split(_BETWEEN))
+    # One may have several instances of a device.
+    pairs = [pair.split(_WITHIN) for pair in sorted(set(held.split(_BETWEEN)))]
     return [f"{model} {name}".strip() for name, model in pairs]
 
 

@@ -93,6 +93,7 @@ async def test_one_container_may_have_several_instances_of_a_device(
     session = await start(platform, slots=ask(SMALL, 3))
     shares = (await shares_of(platform, node))[session.id]
     assert len({s.slices for s in shares}) == len(shares) == 3
+    assert len((await read(platform, session)).devices) == 1
 
 
 async def test_instances_an_administrator_has_made_are_all_there_is(

@@ -232,6 +232,8 @@ def test_fake_devices_have_the_instances_that_were_made():
     assert second.offer == {"cuda.device": 1000}
     with pytest.raises(TraitError, match=r"has no '1g\.5gb'"):
         FakeAccelerator(cut_like="h100-80", instances=["1g.5gb"])
+    with pytest.raises(TraitError, match="do not fit together"):
+        FakeAccelerator(cut_like="h100-80", instances=["4g.40gb", "4g.40gb"])
 
 
 def test_two_containers_see_different_fake_instances_of_one_device():

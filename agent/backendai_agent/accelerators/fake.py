@@ -100,14 +100,20 @@ class FakeAccelerator(Configurable):
 
     @validate("instances")
     def _check_instances(self, proposal: Any) -> Any:
-        known = _MAKES.get(self.cut_like, ())
-        for name in proposal["value"] if self.cut_like else ():
-            if name not in known:
-                raise TraitError(
-                    f"FakeAccelerator.instances: {self.cut_like} has no {name!r};"
-                    f" there are {', '.join(known)}"
-                )
-        return proposal["value"]
+        names = proposal["value"]
+        known = _find_places(self.cut_like) if self.cut_like else {}
+        unknown = [name for name in names if name not in known]
+        if known and unknown:
+            raise TraitError(
+                f"FakeAccelerator.instances: {self.cut_like} has no {unknown[0]!r};"
+                f" there are {', '.join(known)}"
+            )
+        if known and _lay(names, known) is None:
+            raise TraitError(
+                f"FakeAccelerator.instances: {', '.join(names)} do not fit together on"
+                f" one {self.cut_like}"
+            )
+        return names
 
     def discover(self) -> Sequence[Device]:
         """List the devices; the same ones at every start."""
@@ -149,15 +155,14 @@ class FakeAccelerator(Configurable):
 
     def _profiles(self) -> dict[str, list[int]]:
         """Return where which instances fit, or where those lie that there are."""
-        fitting = {
-            name: [((1 << size) - 1) << start for start in starts]
-            for name, (size, starts) in zip(
-                _MAKES[self.cut_like], _PLACES.values(), strict=True
-            )
-        }
-        if self.instances:
-            fitting = _lay(self.instances, fitting)
-        return {slot_of(name): places for name, places in fitting.items()}
+        fitting = _find_places(self.cut_like)
+        if not self.instances:
+            return {slot_of(name): places for name, places in fitting.items()}
+        laid: dict[str, list[int]] = {}
+        places = _lay(self.instances, fitting) or ()
+        for name, place in zip(self.instances, places, strict=True):
+            laid.setdefault(slot_of(name), []).append(place)
+        return laid
 
     def attach(self, shares: Sequence[DeviceShare]) -> ContainerPatch:
         """Tell the container which devices or instances it would have."""
@@ -177,6 +182,14 @@ class FakeAccelerator(Configurable):
         )
 
 
+def _find_places(make: str) -> dict[str, list[int]]:
+    """Return where instances of each kind fit on a GPU, as bits."""
+    return {
+        name: [((1 << size) - 1) << start for start in starts]
+        for name, (size, starts) in zip(_MAKES[make], _PLACES.values(), strict=True)
+    }
+
+
 def slot_of(profile: str) -> str:
     """Return by which slot an instance is asked for."""
     return f"cuda.device:{profile}-mig"
@@ -190,14 +203,14 @@ def _name(share: DeviceShare) -> str:
 
 
 def _lay(
-    names: Sequence[str], fitting: Mapping[str, Sequence[int]]
-) -> dict[str, list[int]]:
-    """Lay instances on a device one after the other; what does not fit is left out."""
-    taken = 0
-    laid: dict[str, list[int]] = {}
-    for name in names:
-        place = next((p for p in fitting.get(name, ()) if not p & taken), 0)
-        if place:
-            taken |= place
-            laid.setdefault(name, []).append(place)
-    return laid
+    names: Sequence[str], fitting: Mapping[str, Sequence[int]], taken: int = 0
+) -> list[int] | None:
+    """Find a place for each of some instances; None if they do not fit together."""
+    if not names:
+        return []
+    for place in fitting.get(names[0], ()):
+        if not place & taken:
+            rest = _lay(names[1:], fitting, taken | place)
+            if rest is not None:
+                return [place, *rest]
+    return None
