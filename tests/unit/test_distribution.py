@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.distribution import MACHINE, together_with
+import pytest
+
+from tests.distribution import _LONG, MACHINE, begin_with, together_with
 
 ROOT = Path(__file__).parents[2]
 OF_MACHINE = re.compile(r"pytest\.mark\.(docker|bwrap|browser)\b")
@@ -22,3 +24,17 @@ def test_what_uses_the_machine_runs_one_after_the_other():
 def test_a_files_tests_stay_together():
     tests = ("tests/unit/test_a.py::test_b[c::d]", "tests/unit/test_a.py::test_e")
     assert {together_with(test) for test in tests} == {"tests/unit/test_a.py"}
+
+
+def test_what_takes_longest_begins_first():
+    files = {together_with(f"{path}::test_it") for path in FILES}
+    first = begin_with(files)
+
+    assert first[0] == MACHINE
+    assert set(first[1:]) == {f for f in files if f.startswith(_LONG)}
+    assert first[1].startswith(_LONG[0])
+
+
+@pytest.mark.parametrize("beginning", _LONG)
+def test_every_file_that_takes_long_is_there(beginning: str):
+    assert any(str(path).startswith(beginning) for path in FILES)
