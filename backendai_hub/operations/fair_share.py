@@ -242,6 +242,8 @@ async def _find_changed(
         )
     except (NotFoundError, MalformedRequestError) as error:
         raise InvalidRequestError(f"{where}: {error.message}") from None
+    if not items:
+        raise InvalidRequestError(f"{where}.domain: say which")
     if len(items) == 1 and reach(principal, Action.CHANGE_SHARES) is not Reach.ALL:
         raise ForbiddenError(
             f"{where}: what a domain weighs beside others, superadmins decide; you may"

@@ -247,6 +247,11 @@ def test_no_request_holds_a_weight_that_is_no_number(number: str):
     assert body.changes[0].weight == float("inf")  # which is refused, as above
 
 
+async def test_a_change_says_whose_it_is(office: Office):
+    with pytest.raises(InvalidRequestError, match=r"changes\[0\]\.domain: say which"):
+        await put(office.platform, {"domain": "", "weight": 2})
+
+
 async def test_guarantees_that_make_no_sense_are_refused(office: Office):
     with pytest.raises(InvalidRequestError, match=r"changes\[0\]\.guaranteed: cpu"):
         await put(office.platform, {"domain": "amber", "guaranteed": {"cpu": "-1"}})
