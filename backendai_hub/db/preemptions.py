@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy import and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
@@ -268,13 +268,21 @@ async def list_plans(
 
 
 def _conditions(wanted: PlanFilter) -> list[Any]:
+    # One and the same session has to be all of that: nobody finds out by an id that
+    # they know whether it is the one of others that is not shown to them.
+    named = {
+        "owner_id": wanted.owner_id,
+        "domain_id": wanted.domain_id,
+        "id": wanted.session_id,
+    }
+    asked = {name: value for name, value in named.items() if value is not None}
     found: list[Any] = []
-    if wanted.owner_id is not None:
-        found.append(_concerns(lambda row: row.owner_id == wanted.owner_id))
-    if wanted.domain_id is not None:
-        found.append(_concerns(lambda row: row.domain_id == wanted.domain_id))
-    if wanted.session_id is not None:
-        found.append(_concerns(lambda row: row.id == wanted.session_id))
+    if asked:
+        found.append(
+            _concerns(
+                lambda row: and_(*(getattr(row, n) == v for n, v in asked.items()))
+            )
+        )
     if wanted.group_id is not None:
         found.append(PreemptionRow.resource_group_id == wanted.group_id)
     if wanted.kind is not None:

@@ -55,6 +55,7 @@ from backendai_hub.operations.batch import (
 )
 from backendai_hub.operations.deadlines import end_expired, end_overdue
 from backendai_hub.operations.nodes import judge_agents
+from backendai_hub.operations.preemption import carry_out
 from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.operations.reports import accept_report
 from backendai_hub.scheduling.cluster import Cluster
@@ -73,6 +74,7 @@ from tests.factories import (
     seen,
     submit,
 )
+from tests.preemptions import opt_in
 from tests.tenants import Office, ask_with_key, make_system
 
 STATES = list(ContainerState)
@@ -113,6 +115,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.jobs: list[tuple[str, str]] = []
         self.left_behind: set[str] = set()
         await self.make_tenants()
+        await opt_in(self.platform)
         cpu = {"cpu": 2000, "mem": 100}
         self.nodes = [
             await add_node(
@@ -182,15 +185,18 @@ class LedgerMachine(RuleBasedStateMachine):
         timeout=st.sampled_from([None, 60]),
         first=st.integers(-1, 3),
         at_once=st.booleans(),
+        urgent=st.integers(-1, 1),
     )
     def enqueue_job(
         self,
         user: str,
+        *,
         cpu: int,
         attempts: int,
         timeout: int | None,
         first: int,
         at_once: bool,
+        urgent: int = 0,
     ) -> Any:
         """A batch session, which may wait for one of those before it."""
         mine = [job for job, owner in self.jobs if owner == user]
@@ -204,6 +210,7 @@ class LedgerMachine(RuleBasedStateMachine):
                     max_attempts=attempts,
                     batch_timeout=timeout,
                     dependencies=after,
+                    job_priority=urgent,
                 )
             )
         except HubError:
@@ -219,6 +226,23 @@ class LedgerMachine(RuleBasedStateMachine):
 
         self.run(self.place(honest=honest))
         return multiple(*self.run(self.live_containers()))
+
+    @rule(mode=st.sampled_from(["terminate", "reschedule"]), at_once=st.booleans())
+    def make_room(self, mode: str, at_once: bool) -> None:
+        """Some leave for others; also twice for the same proposal."""
+        self.run(opt_in(self.platform, mode=mode))
+        proposed = plan(self.run(load_snapshot(self.platform))).preemptions
+        for _ in range(2):
+            self.run(carry_out(self.platform, proposed))
+        if at_once:
+            self.say_that_nothing_is_there(0)
+            self.say_that_nothing_is_there(1)
+
+    async def count_displaced(self) -> int:
+        """Count how often anybody was displaced and put back."""
+        async with self.database.read() as connection:
+            found = await rows.list_records(connection, list(SessionStatus))
+        return sum(record.preemptions for record in found)
 
     async def place(self, *, honest: bool) -> None:
         before = await self.load_use()
@@ -442,7 +466,6 @@ class LedgerMachine(RuleBasedStateMachine):
             found = await connection.execute(
                 select(
                     SessionRow.id,
-                    SessionRow.type,
                     SessionRow.requeues,
                     SessionRow.max_attempts,
                     SessionRow.status,
@@ -456,11 +479,8 @@ class LedgerMachine(RuleBasedStateMachine):
             )
         current: dict[str, int] = {}
         for row in found.all():
-            session, kind, requeues, most, status, container, former, gone, seen_at = (
-                row
-            )
+            session, requeues, most, status, container, former, gone, seen_at = row
             assert requeues < most, f"V30 {session}: attempt {requeues + 1} of {most}"
-            assert kind == "batch" or not former
             if not former:
                 current[session] = current.get(session, 0) + 1
                 assert status != SessionStatus.PENDING, f"V31 {session} waits and runs"
@@ -711,9 +731,41 @@ def wait_for_another(machine: LedgerMachine) -> None:
     machine.nobody_starts_before_what_they_wait_for()
 
 
+def plant_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who makes room counts as gone whatever is still there of it."""
+
+    async def list_members(*_: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr(rows, "list_members", list_members)
+
+
+def make_room_for_another(machine: LedgerMachine) -> None:
+    """Four cores are in use, and who asks for one has more job priority."""
+    for user, cpu, urgent in (("alice", 2, -1), ("bob", 2, -1), ("alice", 1, 1)):
+        machine.enqueue_job(
+            user,
+            cpu=cpu,
+            attempts=1,
+            timeout=None,
+            first=-1,
+            at_once=True,
+            urgent=urgent,
+        )
+    machine.make_room("reschedule", at_once=False)
+    for container in machine.run(machine.live_containers()):
+        machine.report(container, ContainerState.EXITED, None, 1)
+    machine.attempts_never_overlap()
+    for container in machine.run(machine.live_containers()):
+        machine.report(container, ContainerState.GONE, None, 1)
+    assert machine.run(machine.count_displaced()) == 1
+    machine.attempts_never_overlap()
+
+
 PLANTED = {
     "attempts that overlap": (plant_no_fence, lose_an_attempt),
     "dependencies nobody heeds": (plant_no_waiting, wait_for_another),
+    "displaced without proof": (plant_no_proof, make_room_for_another),
     "double free": (plant_double_free, begin_and_end),
     "freed where the owner is now": (plant_use_of_where_they_are_now, end_after_a_move),
     "leak on force": (plant_leak_on_force, begin_and_end),

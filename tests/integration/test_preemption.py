@@ -32,6 +32,7 @@ from tests.factories import (
     make_device,
     make_gpu,
     principal_of,
+    schedule,
     seen,
     submit,
 )
@@ -338,6 +339,26 @@ async def test_a_proposal_that_does_not_hold_any_more_changes_nothing(
     assert await breaches(platform) == []
 
 
+async def test_room_that_somebody_has_taken_meanwhile_is_not_counted_on(
+    platform: Platform,
+):
+    node = await add_node(
+        platform, devices=[make_device(), make_gpu("gpu-0"), make_gpu("gpu-1")]
+    )
+    await opt_in(platform)
+    victim = await occupy(platform, node)
+    wide = await ask(platform, "bob", slots={"cuda.device": "2"}, job_priority=1)
+    (proposal,) = plan(await load_snapshot(platform)).preemptions
+    assert [v.session for v in proposal.victims] == [victim.id]
+    quick = await ask(platform, "carol", slots=GPU, priority=100, job_priority=1)
+    assert await schedule(platform) == 1
+
+    assert await carry_out(platform, [proposal]) == 0
+    assert await status_of(platform, victim) is S.RUNNING
+    assert await status_of(platform, wide) is S.PENDING
+    assert await status_of(platform, quick) is S.SCHEDULED
+
+
 # --- how it goes otherwise -----------------------------------------------------------
 
 
@@ -518,6 +539,8 @@ async def test_nobody_learns_of_others_sessions_by_it(platform: Platform, node: 
     assert [v.name for v in hers.victims] == ["alices-secret"]
     (his,) = await plans(platform, "bob")
     assert (his.name, his.victims, his.others) == ("bobs-secret", [], 1)
+    assert await plans(platform, "alice", session=urgent.id) == []
+    assert len(await plans(platform, "alice", session=victim.id)) == 1
     assert await plans(platform, "carol") == []
     assert await plans(platform, "carol", session=victim.id) == []
     told = " ".join(
