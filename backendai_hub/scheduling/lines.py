@@ -8,10 +8,9 @@ from functools import partial
 from backendai_hub.scheduling import reasons
 from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Cluster
-from backendai_hub.scheduling.displacing import Displacer
 from backendai_hub.scheduling.guarantees import Guarantees
+from backendai_hub.scheduling.helping import Helper, running_on
 from backendai_hub.scheduling.holds import Hold
-from backendai_hub.scheduling.keeping import Keeper
 from backendai_hub.scheduling.mix import gather
 from backendai_hub.scheduling.ordering import Bands, Order, ShareState
 from backendai_hub.scheduling.placing import Placer, Room
@@ -65,33 +64,24 @@ class Line:
         self._shapes = Shapes(self.cluster, allow_split=split)
         self._nodes = Trial(placer, self._shapes, policy.rack_label)
         self._no_room: dict[object, str] = {}
-        self._hopeless: set[object] = set()
-        """Those for whom nothing can be reserved."""
-        self._stuck: set[object] = set()
-        """Those for whom nobody can be displaced."""
-        self._now = snapshot.now
-        self._running = [r for r in snapshot.running if _is_here(r, self.cluster)]
-        self._started: list[Placement] = []
-        self._ends: list[int | None] = []
-        """When those who have just started end at the latest."""
-        self._keeper = Keeper(self.cluster, policy, snapshot.now)
-        self._keeper.keep_windows(snapshot.windows)
-        self._displacer = Displacer(
-            self.cluster, policy, self._keeper, self._running, snapshot.now
-        )
         self.guarantees: Guarantees | None = None
         if policy.quotas:
+            running = running_on(self.cluster, snapshot)
             names = {key: scope.name for key, scope in snapshot.scopes.items()}
-            self.guarantees = Guarantees(self.cluster, policy, self._running, names)
+            self.guarantees = Guarantees(self.cluster, policy, running, names)
+        self._helper = Helper(self.cluster, policy, snapshot, self.guarantees)
+        self._keeper = self._helper.keeper
         self._reserved = snapshot.reserved
 
     def begin(self, allowed: Callable[[PendingSession], bool]) -> None:
         """Note who has a claim on room, as far as *allowed*, and what is kept."""
-        if self.guarantees is not None and not self._problem:
+        if self._problem:
+            return
+        if self.guarantees is not None:
             for session in self._queue:
                 if not session.hold and allowed(session):
                     self.guarantees.claim(session)
-        self._keep_reserved(self._reserved)
+        self._helper.go_on(self._reserved, self._queue)
 
     def _follow(self, policy: GroupPolicy) -> tuple[Order, Scorer]:
         """Begin what the policy names; if it is not there, the line waits for it."""
@@ -135,7 +125,7 @@ class Line:
         refusal = "" if guarantees is None else guarantees.refuse(session)
         if refusal:
             return refusal
-        ends = self._end_of(session)
+        ends = self._helper.end_of(session)
         beside = self._open_holds(session, ends) if keeper.holds else ()
         shape = self._shapes.of(session)
         key = self._class_of(session, shape, beside)
@@ -152,8 +142,7 @@ class Line:
         if guarantees is not None:
             guarantees.take(session)
         placement = self._write(session, rooms)
-        self._started.append(placement)
-        self._ends.append(ends)
+        self._helper.note(placement, ends)
         return placement
 
     def withdraw(self, session: PendingSession) -> None:
@@ -192,7 +181,7 @@ class Line:
 
     def _follow_others(self, session: PendingSession, key: object, reason: str) -> str:
         """Give *session* the reason of those like it, and what is done for it alone."""
-        told = self._help(session, key)
+        told = self._helper.help(session, key)
         return f"{reason}; {told}" if told else reason
 
     def _write(self, session: PendingSession, rooms: Sequence[Room]) -> Placement:
@@ -216,58 +205,6 @@ class Line:
             else (),
         )
 
-    # --- what is kept for others -----------------------------------------------------
-
-    def _end_of(self, session: PendingSession) -> int | None:
-        """Tell when *session* ends at the latest if it starts now."""
-        lifetime = session.lifetime
-        if lifetime is None:
-            lifetime = self.policy.max_lifetime
-        return None if lifetime is None else self._now + lifetime
-
-    def _keep_reserved(self, reserved: Sequence[Reservation]) -> None:
-        """Go on keeping what passes before have promised to those who still wait."""
-        waiting = {session.id: session for session in self._queue}
-        for one in reserved:
-            session = waiting.get(one.session)
-            if session is None or session.hold or self._problem:
-                continue
-            if one.displacing:
-                self._displacer.go_on(one)
-                self._expect(session)
-            elif not self.refuse(session):
-                self._reserve(session, stay=one.parts[0].node)
-
-    def _reserve(self, session: PendingSession, *, stay: str = "") -> str:
-        """Keep devices for *session* and say when it starts, if anything can be."""
-        entitled = self.guarantees is None or self.guarantees.is_entitled(session)
-        told = self._keeper.reserve(
-            session, self._holdings(), stay=stay, borrows=not entitled
-        )
-        if told:
-            self._expect(session)
-        return told
-
-    def _expect(self, session: PendingSession) -> None:
-        """Count what is kept for *session* as if it had it already."""
-        if self.guarantees is not None:
-            self.guarantees.expect(session)
-
-    def _holdings(self) -> list[Holding]:
-        """Return who holds what now, those included who have just started."""
-        before = [
-            Holding(self.cluster.row[node], shares, running.ends)
-            for running in self._running
-            for node, shares in running.holdings
-            if node in self.cluster.row
-        ]
-        started = [
-            Holding(self.cluster.row[part.node], part.shares, ends)
-            for placement, ends in zip(self._started, self._ends, strict=True)
-            for part in placement.members or (placement,)
-        ]
-        return before + started
-
     # --- what would be ---------------------------------------------------------------
 
     def trial(self, session: PendingSession) -> Trial:
@@ -280,13 +217,13 @@ class Line:
             if session.members and not self._problem
             else None,
         )
-        for hold in self._open_holds(session, self._end_of(session)):
+        for hold in self._open_holds(session, self._helper.end_of(session)):
             hold.put_back(trial.placer.cluster)
         return trial
 
     def rehearse(self, session: PendingSession) -> tuple[str, ...]:
         """Tell on which nodes, by id, *session* would start; nothing is taken."""
-        if self._problem:
+        if self._problem or self.refuse(session):
             return ()
         rooms = self._nodes.take(session)
         for room in reversed(rooms or ()):
@@ -301,7 +238,10 @@ class Line:
         """Say why there is no room for one who has not been in the queue."""
         if self._problem:
             return self._problem
-        beside = self._keeper.open_to(session, self._end_of(session))
+        refusal = self.refuse(session)
+        if refusal:
+            return refusal
+        beside = self._keeper.open_to(session, self._helper.end_of(session))
         return "; ".join(self._why_not(session, beside))
 
     def place_of(self, session: PendingSession, waiting: Sequence[str]) -> int:
@@ -328,17 +268,12 @@ class Line:
     @property
     def preemptions(self) -> list[PreemptionPlan]:
         """Who should go for whom."""
-        return self._displacer.proposals
+        return self._helper.displacer.proposals
 
     @property
     def holdings(self) -> list[tuple[RunningSession, Holding]]:
         """What runs on its nodes, and what of it."""
-        return [
-            (running, Holding(self.cluster.row[node], shares, running.ends))
-            for running in self._running
-            for node, shares in running.holdings
-            if node in self.cluster.row
-        ]
+        return self._helper.holdings
 
     @property
     def queue(self) -> Sequence[PendingSession]:
@@ -352,7 +287,7 @@ class Line:
 
     def end_of(self, session: PendingSession) -> int | None:
         """Tell when *session* ends at the latest if it starts now."""
-        return self._end_of(session)
+        return self._helper.end_of(session)
 
     # --- why it waits ----------------------------------------------------------------
 
@@ -362,7 +297,7 @@ class Line:
         """Say why there is no room, and what is done about it."""
         parts = self._why_not(session, beside)
         self._no_room[key] = "; ".join(parts)
-        told = self._help(session, key)
+        told = self._helper.help(session, key)
         return "; ".join([*parts, told] if told else parts)
 
     def _why_not(self, session: PendingSession, beside: Sequence[Hold]) -> list[str]:
@@ -371,31 +306,6 @@ class Line:
         if others:
             parts.append(reasons.tell_holds(others))
         return parts
-
-    def _help(self, session: PendingSession, key: object) -> str:
-        """Say what is done so that *session* starts: others go, or devices are kept.
-
-        What has been of no use to another one like it is not tried again.
-        """
-        if self._displacer.is_served(session):
-            return reasons.DISPLACES
-        if key not in self._stuck:
-            told = self._displacer.propose(session, self.guarantees)
-            if told:
-                if self._displacer.is_served(session):
-                    self._expect(session)
-                return told
-            self._stuck.add(key)
-        if key in self._hopeless or not self._keeper.is_patient(session):
-            return ""
-        told = self._reserve(session)
-        if not told:
-            self._hopeless.add(key)
-        return told
-
-
-def _is_here(running: RunningSession, cluster: Cluster) -> bool:
-    return any(node in cluster.row for node, _ in running.holdings)
 
 
 def _nobody(snapshot: Snapshot) -> str:

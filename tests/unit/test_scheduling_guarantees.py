@@ -258,6 +258,18 @@ def test_what_others_leave_for_it_counts_in_the_next_pass_too():
     assert names(gone) == ["due0", "due1"]
 
 
+def test_who_is_to_leave_for_one_is_not_asked_to_leave_for_another():
+    held, quotas = four_borrowed(), guaranteed(a=1, c=1)
+    queue = [wants("ours", "a/p/u"), wants("theirs", "c/x/y")]
+    first = decide(queue[:1], held, quotas=quotas)
+    kept = tuple(p.reserve("") for p in first.preemptions)
+
+    decided = decide(queue, held, quotas=quotas, reserved=kept)
+
+    [found] = decided.preemptions
+    assert (found.session, [v.session for v in found.victims]) == ("theirs", ["r2"])
+
+
 def test_who_is_within_a_guarantee_keeps_what_it_has():
     held = four_borrowed()
 
@@ -483,3 +495,21 @@ def test_less_of_it_is_named_as_what_would_start_it_now():
     started = plan(found.changes[0].apply(seen, "waits"))
     assert names(started) == ["waits"]
     assert found.starts is None
+
+
+def test_who_has_asked_for_nothing_yet_is_told_of_maxima_and_claims_too():
+    held = [runs("r", "a/p/u", PLACE, 0)]
+    due = wants("due", "d/p/u", gpus=3, cpu=100)
+    policy = GroupPolicy(quotas=at_most(a=1) | guaranteed(d=3))
+    seen = snapshot([place_of(*held)], [due], policy=policy, running=held, now=NOW)
+    asking = Explainer(seen)
+
+    refused = asking.consider(wants("new", "a/p/v"))
+    allowed = asking.consider(wants("other", "b/r/w"))
+
+    assert refused.nodes == ()
+    assert refused.explanation is not None
+    assert refused.explanation.reasons == (
+        "domain a: cuda.device 1 of at most 1 in use in this group, asks 1",
+    )
+    assert allowed.nodes == ("n",)
