@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import docker
 import docker.errors
@@ -16,7 +16,9 @@ from traitlets.config import Config
 
 from backendai_agent.runtimes.docker import DockerRuntime
 from backendai_agent.runtimes.docker_config import session_network
-from tests.admin import KeyAPI, admin_api
+from backendai_hub.operations.nodes import accept_token
+from tests.admin import KeyAPI, admin_api, opened_database
+from tests.factories import make_platform
 from tests.harness import Stack, until
 
 WORKER = (
@@ -41,17 +43,31 @@ for host in os.environ["BACKENDAI_CLUSTER_HOSTS"].split(",")[1:]:
 """
 
 
+class Site(NamedTuple):
+    """A running service, and its administrator."""
+
+    stack: Stack
+    api: KeyAPI
+
+
 @asynccontextmanager
 async def site(folder: Path, runtime: str, *flags: str) -> AsyncIterator[KeyAPI]:
-    """Run a service with one node, and let its administrator have clusters."""
+    """Run a service with one node, and let everybody have clusters."""
+    async with whole_site(folder, runtime, *flags) as made:
+        yield made.api
+
+
+@asynccontextmanager
+async def whole_site(folder: Path, runtime: str, *flags: str) -> AsyncIterator[Site]:
     stack = Stack(folder)
     try:
         await stack.start_service()
         async with admin_api(stack) as api:
             await api.change("keypair-policies/default", max_containers_per_session=0)
             await stack.start_agent(*flags, runtime=runtime)
-            yield api
-            live = await api.get("api/sessions", params={"status": "live"})
+            yield Site(stack, api)
+            everybodys = {"status": "live", "owner": "*"}
+            live = await api.get("api/sessions", params=everybodys)
             for session in live["items"]:
                 path = f"api/sessions/{session['id']}/terminate"
                 await api.send("POST", path, json={})
@@ -142,6 +158,61 @@ async def test_containers_find_each_other_on_a_bridge_of_their_own(
             return not await asyncio.to_thread(networks_of, engine, session["id"])
 
         await until(gone, "its network is gone")
+
+
+PROBE = """
+import socket
+for port in (8888, 9000):
+    try:
+        socket.create_connection(("{address}", port), timeout=2).close()
+    except OSError:
+        print("closed")
+    else:
+        print("open")
+"""
+
+
+@pytest.mark.docker
+async def test_people_reach_the_main_container_and_other_sessions_none(
+    tmp_path: Path, engine: docker.APIClient
+):
+    async with whole_site(tmp_path / "data", "docker") as (stack, api):
+        async with stack.client("alice") as alice:
+            request = {"cluster_size": 2, "slots": {"cpu": "0.1"}}
+            session = await alice.launch("wide", bootstrap_script=WORKER, **request)
+            # It runs, so JupyterLab has answered on the session's own network.
+            await alice.reach(session["id"], "RUNNING", seconds=120)
+        (network,) = networks_of(engine, session["id"])
+        found = engine.inspect_network(network["Id"])["Containers"].values()
+        addresses = [end["IPv4Address"].partition("/")[0] for end in found]
+        assert len(addresses) == 2
+        probes = "".join(PROBE.format(address=address) for address in addresses)
+        other = await ask(api, f"python3 -c '{probes}'", cluster_size=1)
+        await end(api, other)
+        assert await log(api, other) == "closed\n" * 4
+
+
+async def test_containers_on_two_nodes_run_together(tmp_path: Path):
+    async with whole_site(tmp_path / "data", "fake") as (stack, api):
+        stack.folder.key("enroll.token").write_text("token-of-the-second")
+        async with opened_database(stack) as database:
+            await accept_token(make_platform(database), "token-of-the-second")
+        await stack.start_agent("--BackendAIAgent.name=second", name="second")
+
+        async def both() -> bool:
+            there = await api.get("api/agents")
+            return [a["status"] for a in there] == ["ALIVE", "ALIVE"]
+
+        await until(both, "both nodes are there")
+        session = await ask(
+            api,
+            "echo done; sleep 0.1",
+            cluster_mode="multi-node",
+            cluster_strategy="spread",
+        )
+        ended = await end(api, session)
+        assert (ended["status"], ended["result"]) == ("TERMINATED", "success"), ended
+        assert len({c["node"] for c in ended["containers"]}) == 2
 
 
 @pytest.mark.docker
