@@ -26,10 +26,12 @@ def render_form(
     chosen: Mapping[str, Any],
     server: str = "",
     checked: PresetCheck | None = None,
+    asks_at: str = "",
 ) -> str:
     """Return the inner HTML of the spawn page's form.
 
     *checked* adds what only the launcher shows: presets, and the room in each group.
+    At *asks_at* it asks what would become of a choice.
     """
     return "".join(
         (
@@ -37,6 +39,7 @@ def render_form(
             f' data-service="{escape(prefix)}"',
             f' data-server-name="{escape(server)}"',
             f' data-resources="{_attribute(resources)}"',
+            f' data-dry-run="{escape(asks_at)}"' if asks_at else "",
             f' data-presets="{_attribute(checked)}"' if checked else "",
             f' data-options="{_attribute(chosen)}">',
             _plain_form(resources, chosen),

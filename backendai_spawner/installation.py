@@ -112,6 +112,7 @@ def install(c: Config, connection_file: str | Path) -> None:
     )
     _settled(hub, "template_vars", {})["backendai_prefix"] = connection.prefix
     _add_templates(hub)
+    _add_handler(hub)
     for name, value in _UNSET_DEFAULTS.items():
         if name not in hub:
             hub[name] = value
@@ -168,6 +169,15 @@ def _add_templates(hub: Config) -> None:
     present = _settled(hub, "template_paths", [])
     if ours not in present:
         present.append(ours)  # after the site's; JupyterHub puts its own at the end
+
+
+def _add_handler(hub: Config) -> None:
+    # Where the platform is only configured, JupyterHub need not be there.
+    from backendai_spawner.dry_runs import HANDLER  # noqa: PLC0415
+
+    present = _settled(hub, "extra_handlers", [])
+    if HANDLER not in present:
+        present.append(HANDLER)
 
 
 def _settled(hub: Config, setting: str, default: Any) -> Any:

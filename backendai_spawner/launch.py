@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from backendai_hub.api.explanations import Why
 from backendai_hub.api.sessions import SessionRequest, SpawnedSession
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.hub import HubClient
@@ -93,12 +94,22 @@ class Launch:
         """Return *session* once it runs; raise if it ends before."""
         after = 0
         while True:
-            self._progress.show(session)
+            self._progress.show(session, await self._ask_why(session))
             if session.status is SessionStatus.RUNNING:
                 return session
             if session.status in TERMINAL:
                 raise ended_early(session)
             session, after = await self._next(session.id, after)
+
+    async def _ask_why(self, session: Session) -> Why | None:
+        """Ask what a session waits for; who waits can wait for that, too."""
+        if session.status is not SessionStatus.PENDING:
+            return None
+        try:
+            return await self._sessions.why(session.id)
+        except (HubError, OSError) as error:
+            self._log.info("No explanation of %s: %s", session.id, error)
+            return None
 
     async def end(self, session_id: str, *, force: bool) -> None:
         """End a session and return when it has; one that is gone has ended."""

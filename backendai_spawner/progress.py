@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from backendai_hub.api.explanations import Why
 from backendai_hub.core.sessions import (
     TERMINAL,
     WAITING_WORDS,
@@ -62,23 +63,34 @@ class SpawnProgress:
         self._changed = asyncio.Event()
         self._finished = False
 
-    def show(self, session: Session) -> None:
-        """Tell where *session* is, if that differs from what was told last."""
+    def show(self, session: Session, why: Why | None = None) -> None:
+        """Tell where *session* is, if that differs from what was told last.
+
+        *why* tells more of what it waits for.
+        """
         if session.status is not self._status:
             self._status = session.status
             self._since = self._clock()
         message, headline, reason = describe(session)
-        self.tell(message, headline=headline, reason=reason)
+        self.tell(message, headline=headline, reason=reason, why=tell_why(why))
         if session.status is _S.RUNNING or session.status in TERMINAL:
             self.finish()
 
-    def tell(self, message: str, *, headline: str = "", reason: str = "") -> None:
+    def tell(
+        self,
+        message: str,
+        *,
+        headline: str = "",
+        reason: str = "",
+        why: Mapping[str, Any] | None = None,
+    ) -> None:
         """Tell *message*, unless it is what was told last.
 
         A page with room for both shows *headline* and *reason* instead, which say the
         same in two parts.
         """
-        if self._steps and self._steps[-1]["message"] == message:
+        last = self._steps[-1] if self._steps else {}
+        if last.get("message") == message and last.get("why") == why:
             return
         self._told += 1
         step = {
@@ -87,6 +99,7 @@ class SpawnProgress:
             "message": message,
             "headline": headline or message,
             "reason": reason,
+            "why": why,
         }
         self._steps.append(step)
         self._wake()
@@ -125,6 +138,21 @@ class SpawnProgress:
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+def tell_why(why: Why | None) -> dict[str, Any] | None:
+    """Say what a page shows of an explanation; None if there is nothing to it."""
+    if why is None or why.position is None:
+        return None
+    return {
+        "position": why.position,
+        "waiting": why.waiting,
+        "reasons": why.reasons,
+        "change": why.changes[0].text if why.changes else "",
+        "starts": why.starts_at or "",
+        "earliest": why.at_the_earliest,
+        "hangs": why.hangs_on,
+    }
 
 
 class Description(NamedTuple):

@@ -17,6 +17,7 @@ from jupyterhub.spawner import Spawner
 from jupyterhub.utils import url_path_join
 from traitlets import Float, Unicode, default
 
+from backendai_hub.api.explanations import DryRun
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.client.hub import HubClient
 from backendai_hub.client.tenancy import PresetCheck
@@ -26,6 +27,7 @@ from backendai_hub.core.idleness import REPORT_SECONDS
 from backendai_hub.core.sessions import Attachment, SessionStatus
 from backendai_spawner.clients import shared_client
 from backendai_spawner.connection import ConnectionSettings
+from backendai_spawner.dry_runs import address_of
 from backendai_spawner.form import render_form, render_outage
 from backendai_spawner.launch import Launch
 from backendai_spawner.options import (
@@ -322,6 +324,22 @@ class BackendAISpawner(ConnectionSettings, Spawner):
             chosen=chosen,
             server=self.name,
             checked=await self._check_presets(client),
+            asks_at=address_of(self.hub.base_url, self.user.name),
+        )
+
+    async def try_out(self, given: Mapping[str, Any]) -> DryRun:
+        """Say what would become of a session with these options; nothing is begun."""
+        options = read_options(given)
+        await self._tell_groups()
+        return await self._client().sessions.dry_run(
+            SessionRequest(
+                image=options.image or "",
+                name=options.name,
+                project=options.project,
+                resource_group=options.resource_group,
+                slots=dict(options.slots),
+                shmem=options.shmem,
+            )
         )
 
     async def _check_presets(self, client: HubClient) -> PresetCheck | None:

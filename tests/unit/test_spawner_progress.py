@@ -5,6 +5,7 @@ import itertools
 import msgspec
 import pytest
 
+from backendai_hub.api.explanations import PossibleChange, Why
 from backendai_hub.core.sessions import (
     WAITING_WORDS,
     Session,
@@ -150,3 +151,27 @@ async def test_a_failure_tells_why():
     story.show(make_session(status=SessionStatus.ERROR, reason="image not found"))
 
     assert "image not found" in (await read(story))[-1]["message"]
+
+
+async def test_its_place_in_the_queue_is_told_anew_although_the_reason_stays():
+    story = SpawnProgress(Clock())
+    waits = make_session(reason="cpu: asks 2, 1 free on node-1")
+    why = Why(
+        session=waits.id,
+        status=waits.status,
+        position=2,
+        waiting=3,
+        reasons=[waits.reason],
+        changes=[PossibleChange(text="with 1 cpu instead of 2", yours=True)],
+        hangs_on="when a session on node-1 ends",
+        starts_at="2026-01-01T01:00:00Z",
+    )
+    story.show(waits, why)
+    story.show(waits, why)
+    story.show(waits, msgspec.structs.replace(why, position=1))
+    story.finish()
+
+    first, second = await read(story)
+    assert (first["why"]["position"], second["why"]["position"]) == (2, 1)
+    assert first["why"]["change"] == "with 1 cpu instead of 2"
+    assert first["why"]["starts"] == "2026-01-01T01:00:00Z"

@@ -7,11 +7,12 @@
 import { createTranslator, pickLanguage } from '@backendai/ui/i18n';
 import {
   LaunchForm,
+  type AskFirst,
   type LaunchFormHandle,
   type LaunchSpec,
   type Supply
 } from '@backendai/ui/launch';
-import type { PresetCheck, Resources } from '@backendai/api';
+import type { DryRun, PresetCheck, Resources } from '@backendai/api';
 import { createRef } from 'react';
 import { createRoot } from 'react-dom/client';
 import { I18nextProvider } from 'react-i18next';
@@ -64,6 +65,24 @@ function readSupply({ resources, presets }: DOMStringMap): Supply | null {
   );
 }
 
+/** Ask the Hub, whose page this is; it takes only what carries its own token. */
+function asker(address: string | undefined): AskFirst | undefined {
+  const { jhdata } = window as { jhdata?: { xsrf_token?: string } };
+  if (!address) {
+    return undefined;
+  }
+  return async (spec, signal) => {
+    const token = new URLSearchParams({ _xsrf: jhdata?.xsrf_token ?? '' });
+    const response = await fetch(`${address}?${token.toString()}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+      body: JSON.stringify(spec),
+      signal
+    });
+    return response.ok ? ((await response.json()) as DryRun) : null;
+  };
+}
+
 async function start(place: HTMLElement): Promise<void> {
   const supply = readSupply(place.dataset);
   if (!supply) {
@@ -83,6 +102,7 @@ async function start(place: HTMLElement): Promise<void> {
   if (form) {
     guard(form, () => handle.current?.validate() ?? true);
   }
+  const ask = asker(place.dataset.dryRun);
   place.lang = language;
   place.replaceChildren();
   createRoot(place).render(
@@ -92,6 +112,7 @@ async function start(place: HTMLElement): Promise<void> {
         supply={supply}
         given={{ ...(serverName ? { name: serverName } : {}), ...given }}
         language={language}
+        ask={ask}
         onChange={spec => {
           field.value = JSON.stringify(spec);
         }}

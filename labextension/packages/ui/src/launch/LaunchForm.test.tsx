@@ -8,16 +8,24 @@ import { makeGroup, makePreset, makeResources } from '../testing';
 import type { LaunchSpec } from './form';
 import { LaunchForm, type LaunchFormHandle } from './LaunchForm';
 import type { Supply } from './supply';
+import type { AskFirst } from './useDryRun';
 
 afterEach(cleanup);
 
-async function show(supply: Supply = makeResources()) {
+async function show(supply: Supply = makeResources(), ask?: AskFirst) {
   const specs: LaunchSpec[] = [];
   const handle = createRef<LaunchFormHandle>();
   const remember = (spec: LaunchSpec): void => void specs.push(spec);
   const { container } = render(
     <I18nextProvider i18n={await createTranslator('en')}>
-      <LaunchForm ref={handle} supply={supply} given={{}} language="en" onChange={remember} />
+      <LaunchForm
+        ref={handle}
+        supply={supply}
+        given={{}}
+        language="en"
+        onChange={remember}
+        ask={ask}
+      />
     </I18nextProvider>
   );
   const validate = (): boolean => {
@@ -49,6 +57,75 @@ describe('the launch form on a page', () => {
 
     fireEvent.change(screen.getByLabelText('Memory'), { target: { value: '400' } });
     expect(screen.getByText('No node could ever run this')).toBeTruthy();
+  });
+
+  test('asks what would become of it, and takes over what would start at once', async () => {
+    const asked: LaunchSpec[] = [];
+    const ask: AskFirst = spec => {
+      asked.push(spec);
+      const waits = spec.slots.cpu !== '2';
+      return Promise.resolve({
+        refused: [],
+        starts_now: !waits,
+        nodes: waits ? [] : ['gpu-03'],
+        slots: spec.slots,
+        project: 'default',
+        resource_group: 'default',
+        why: waits
+          ? {
+              session: '',
+              status: 'PENDING',
+              position: 3,
+              waiting: 7,
+              reasons: ['cpu: asks 4, 2 free on gpu-03'],
+              changes: [
+                {
+                  text: 'with 2 cpu instead of 4',
+                  yours: true,
+                  resource_group: null,
+                  slots: { ...spec.slots, cpu: '2' }
+                }
+              ],
+              starts_at: null,
+              at_the_earliest: false,
+              hangs_on: '1 session does not say when it ends'
+            }
+          : null
+      });
+    };
+    const { specs } = await show(makeResources(), ask);
+    fireEvent.change(screen.getByLabelText('CPU'), { target: { value: '4' } });
+    expect(await screen.findByText('Will wait, number 3 of 7')).toBeTruthy();
+    expect(screen.getByText('cpu: asks 4, 2 free on gpu-03')).toBeTruthy();
+    expect(asked.map(spec => spec.slots.cpu)).toEqual(['4']); // once it stood still
+
+    fireEvent.click(screen.getByRole('button', { name: 'Apply' }));
+    expect(specs.at(-1)?.slots.cpu).toBe('2');
+    expect(await screen.findByText('A place for this session is free on gpu-03.')).toBeTruthy();
+  });
+
+  test('says everything it would be refused for', async () => {
+    await show(makeResources(), () =>
+      Promise.resolve({
+        refused: [
+          { code: 'conflict', text: "you already have a session named 'x'" },
+          { code: 'invalid-request', text: 'priority: 101 is more than 100' }
+        ],
+        starts_now: false,
+        nodes: [],
+        slots: {},
+        project: null,
+        resource_group: null,
+        why: null
+      })
+    );
+    expect(await screen.findByText('Would be refused')).toBeTruthy();
+    expect(screen.getByText('priority: 101 is more than 100')).toBeTruthy();
+  });
+
+  test('goes on judging by itself while nobody answers', async () => {
+    await show(makeResources(), () => Promise.reject(new Error('away')));
+    expect(screen.getByText('Starts now')).toBeTruthy();
   });
 
   test('says under a field what is free, and what one node can give', async () => {

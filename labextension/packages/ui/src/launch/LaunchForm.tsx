@@ -17,6 +17,7 @@ import { EnvironmentChoice } from './EnvironmentChoice';
 import {
   chooseImage,
   choosePreset,
+  applyChange,
   findErrors,
   formSlots,
   hasPreset,
@@ -28,10 +29,12 @@ import {
   type LaunchState
 } from './form';
 import { couldEverStart, judge } from './judgement';
+import { Outlook } from './Outlook';
 import { PlaceFields } from './PlaceFields';
 import { PresetChoice } from './PresetChoice';
 import { SessionLimits } from './SessionLimits';
 import { supplyAt, type Supply } from './supply';
+import { useDryRun, type AskFirst } from './useDryRun';
 import { Verdict } from './Verdict';
 
 interface Props {
@@ -39,6 +42,8 @@ interface Props {
   given: Partial<LaunchSpec>;
   language: string;
   onChange(spec: LaunchSpec): void;
+  /** Asks what would become of a choice; without it the page judges by itself. */
+  ask?: AskFirst;
 }
 
 export interface LaunchFormHandle {
@@ -47,7 +52,7 @@ export interface LaunchFormHandle {
 }
 
 export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchForm(
-  { supply, given, language, onChange },
+  { supply, given, language, onChange, ask },
   handle
 ) {
   const [state, setState] = useState(() => startState(supply, given));
@@ -57,6 +62,8 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
   const offered = supplyAt(supply, state.place);
   const errors = findErrors(state, offered);
   const say = useErrorText(language);
+  const judgement = judge(readAmounts(state), offered);
+  const outcome = useDryRun(errors.length > 0 ? null : toSpec(state), ask);
 
   useEffect(() => onChange(toSpec(state)), [state, onChange]);
   useImperativeHandle(handle, () => ({
@@ -89,7 +96,15 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
       />
       <PlaceFields {...{ supply, state, setState }} />
       <ResourceFields {...{ supply, state, setState, language, errorOf, leave }} />
-      <Verdict judgement={judge(readAmounts(state), offered)} language={language} />
+      {outcome && (judgement.verdict !== 'unknown' || outcome.refused.length > 0) ? (
+        <Outlook
+          outcome={outcome}
+          language={language}
+          onApply={change => setState(old => applyChange(old, change, supply))}
+        />
+      ) : (
+        <Verdict judgement={judgement} language={language} />
+      )}
       <MoreOptions {...{ state, setState, errorOf, leave }} />
     </div>
   );

@@ -1,5 +1,5 @@
 /** The launch form without its looks: what was typed, what is wrong, what is sent. */
-import type { CheckedPreset, ImageChoice, Resources } from '@backendai/api';
+import type { CheckedPreset, ImageChoice, PossibleChange, Resources } from '@backendai/api';
 import { GIB, isBytes, parseAmount, sortSlots, writeAmount } from '../amounts';
 import { readRoom, startingAmounts, type Amounts } from './judgement';
 import { startPlace, supplyAt, type Place, type Supply } from './supply';
@@ -137,6 +137,24 @@ export function typeAmount(state: LaunchState, slot: string, text: string): Laun
     typed: { ...state.typed, [slot]: text },
     touched: [...new Set([...state.touched, slot])]
   };
+}
+
+/** Choose what the scheduler says would start at once. */
+export function applyChange(
+  state: LaunchState,
+  { slots, resource_group: group }: PossibleChange,
+  supply: Supply
+): LaunchState {
+  const amounts: Amounts = {};
+  for (const slot of slots ? Object.keys(state.typed) : []) {
+    amounts[slot] = parseAmount(slot, slots?.[slot] ?? '0') ?? 0;
+  }
+  const chosen = {
+    ...state,
+    typed: { ...state.typed, ...typedAmounts(amounts) },
+    touched: [...new Set([...state.touched, ...Object.keys(amounts)])]
+  };
+  return group ? choosePlace(chosen, { group }, supply) : chosen;
 }
 
 /** The next round amount above or below, never below nothing. */

@@ -1,4 +1,5 @@
 export { LaunchForm } from './LaunchForm';
 export type { LaunchFormHandle } from './LaunchForm';
+export type { AskFirst } from './useDryRun';
 export type { LaunchSpec } from './form';
 export type { Supply } from './supply';
