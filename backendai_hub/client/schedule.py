@@ -26,6 +26,9 @@ from backendai_hub.client.transport import segment
 from backendai_hub.core.preemptions import EnactedPreemption
 from backendai_hub.core.sessions import Session
 
+_SIMULATION_SECONDS = 60.0
+"""The service gives up a simulation after so long."""
+
 
 class Schedule(Part):
     """Say what may start, and in which order."""
@@ -152,6 +155,10 @@ class Schedule(Part):
 
     async def simulate(self, request: SimulationRequest) -> SimulationReport:
         """Say how things would go, as they are and with what *request* changes."""
-        return await self._transport.post(
-            "schedule/simulate", request, SimulationReport, act_for=self._act_for
+        return await self._transport.ask(
+            "schedule/simulate",
+            request,
+            SimulationReport,
+            act_for=self._act_for,
+            wait=_SIMULATION_SECONDS,
         )

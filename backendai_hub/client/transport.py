@@ -151,6 +151,22 @@ class Transport:
         request = _with_header(request, "Idempotency-Key", key)
         return _decode(await self._persist(request), kind)
 
+    async def ask(
+        self,
+        path: str,
+        body: Any,
+        kind: type[T],
+        *,
+        act_for: str | None = None,
+        wait: float = 0.0,
+    ) -> T:
+        """Ask a question with a *body*; the answer may take *wait* seconds."""
+        request = self._write("POST", path, body, act_for=act_for)
+        patient = aiohttp.ClientTimeout(total=wait + _GRACE, sock_connect=10.0)
+        return _decode(
+            await self._persist(msgspec.structs.replace(request, timeout=patient)), kind
+        )
+
     async def put(
         self, path: str, body: Any, kind: type[T], *, act_for: str | None = None
     ) -> T:

@@ -19,6 +19,7 @@ from backendai_hub.api.simulations import (
 from backendai_hub.core.errors import InvalidRequestError, TooManyRequestsError
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.slots import parse_slots
+from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.running import load_names, load_running
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations.platform import Platform
@@ -37,7 +38,7 @@ from backendai_hub.scheduling.snapshot import PendingSession
 from backendai_hub.scheduling.trace import read_trace, write_trace
 from backendai_hub.scheduling.what_if import Change, check_policies
 
-MOST_SECONDS: Final = 20.0
+MOST_SECONDS: Final = 60.0
 USUAL_RUN_TIME: Final = 14_400
 
 
@@ -76,8 +77,9 @@ async def load_scenario(platform: Platform, usual_run_time: int) -> Scenario:
         nodes = await load_nodes(connection)
         running = await load_running(connection)
         names = await load_names(connection)
+        windows = await load_windows(connection, platform.database.clock())
     now = int(platform.database.clock().timestamp())
-    snapshot = replace(snapshot, nodes=nodes, running=running, now=now)
+    snapshot = replace(snapshot, nodes=nodes, running=running, windows=windows, now=now)
     named = {**names, **{node.id: node.name for node in nodes}}
     return from_snapshot(snapshot, usual_run_time=usual_run_time, names=named)
 

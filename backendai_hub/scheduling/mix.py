@@ -34,6 +34,7 @@ _SCARCE: Final = 0.05
 """Requests that can use less than this share of all devices weigh no more still."""
 _ALMOST: Final = 1 - 1e-6
 """Numbers are short: what misses a need by less than this part meets it."""
+_MOST_OFTEN: Final = 1e12
 _MOST_MIXES: Final = 64
 """So many mixes are remembered for a cluster."""
 _MOST_REQUESTS: Final = 4096
@@ -145,7 +146,9 @@ def gather(
     go by, a guess makes up for what is missing.
     """
     found: dict[Demand, float] = {}
-    for request, weight in learned:
+    for request, told in learned:
+        # Whatever is told, no sum of it must be infinite or no number.
+        weight = min(told, _MOST_OFTEN) if told > 0 else 0.0
         demand = read_demand(cluster, request)
         found[demand] = found.get(demand, 0.0) + weight
     known: dict[tuple[int, int], Demand] = {}

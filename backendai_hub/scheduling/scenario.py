@@ -40,12 +40,14 @@ from backendai_hub.scheduling.trace import (
     TraceRequest,
     TraceRunning,
     TraceWeight,
+    TraceWindow,
     read_amounts,
 )
 
 _RUNTIME = "trace"
 _REFERENCES = {_RUNTIME: ""}
 _WIDE = 4 * MILLI
+_TOLD = (ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER)
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +106,7 @@ def from_trace(lines: Sequence[Line]) -> Scenario:
         nodes=tuple(nodes.values()),
         arrivals=tuple(sorted(arrivals, key=lambda a: a.at)),
         running=tuple(running),
+        windows=tuple(_window(r) for r in records if isinstance(r, TraceWindow)),
         scopes=_count_use(_scopes(lines), running),
         groups={r.name: _policy(r) for r in records if isinstance(r, TraceGroup)},
         weights=_weights(records),
@@ -127,6 +130,20 @@ def _node(record: TraceNode) -> NodeState:
         architecture=record.architecture,
         devices=tuple(devices),
         labels=record.labels,
+        closed=record.closed,
+    )
+
+
+def _window(record: TraceWindow) -> ReservedWindow:
+    told = (name.partition(":") for name in record.open_to)
+    return ReservedWindow(
+        name=record.name,
+        starts=record.starts,
+        ends=record.ends,
+        nodes=record.nodes,
+        devices=record.devices,
+        open_to=tuple((ScopeKind(kind), name) for kind, _, name in told),
+        notice=record.notice,
     )
 
 
@@ -305,9 +322,10 @@ def to_records(scenario: Scenario) -> Iterator[Record]:
         )
     yield from _tell_limits(scenario.scopes.values())
     for node in scenario.nodes:
-        if not node.closed:
-            yield _tell_node(node, named)
-    there = {n.id: n for n in scenario.nodes if not n.closed}
+        yield _tell_node(node, named)
+    for window in scenario.windows:
+        yield _tell_window(window, scenario)
+    there = {n.id: n for n in scenario.nodes}
     for running in scenario.running:
         for index, (node_id, shares) in enumerate(running.holdings):
             if node_id in there:
@@ -340,6 +358,25 @@ def _tell_node(node: NodeState, named: Any) -> TraceNode:
         group=named(node.group),
         architecture=node.architecture,
         labels=dict(node.labels),
+        closed=node.closed,
+    )
+
+
+def _tell_window(window: ReservedWindow, scenario: Scenario) -> TraceWindow:
+    names, begins = scenario.names, scenario.begins
+    devices = {d.id: f"{n.name}/{d.name}" for n in scenario.nodes for d in n.devices}
+    return TraceWindow(
+        name=window.name,
+        starts=max(0, window.starts - begins),
+        ends=max(0, window.ends - begins),
+        nodes=tuple(names.get(n, n) for n in window.nodes),
+        devices=tuple(devices[d] for d in window.devices if d in devices),
+        open_to=tuple(
+            f"{kind.value}:{names.get(i, i)}"
+            for kind, i in window.open_to
+            if kind in _TOLD
+        ),
+        notice=window.notice,
     )
 
 

@@ -56,6 +56,8 @@ class TraceNode(_Record, frozen=True, kw_only=True, tag="node"):
     group: str = ""
     architecture: str = "x86_64"
     labels: dict[str, str] = {}
+    closed: str = ""
+    """Why nothing new starts there, such as that it is drained."""
 
 
 class _Session(_Record, frozen=True, kw_only=True):
@@ -117,16 +119,44 @@ class TraceGroup(_Record, frozen=True, kw_only=True, tag="group"):
     max_lifetime: Seconds | None = None
 
 
-Record = TraceNode | TraceRequest | TraceRunning | TraceLimit | TraceWeight | TraceGroup
+class TraceWindow(_Record, frozen=True, kw_only=True, tag="window"):
+    """Nodes kept for some projects, domains or users (``project:vision``), or nobody.
+
+    ``notice`` is how long before it begins those are kept off who do not say how long
+    they run.
+    """
+
+    name: Text
+    starts: Seconds
+    ends: Seconds
+    nodes: tuple[str, ...]
+    open_to: tuple[
+        Annotated[str, msgspec.Meta(pattern="^(domain|project|user):.")], ...
+    ] = ()
+    devices: tuple[str, ...] = ()
+    """Which devices of the nodes, such as ``gpu-01/gpu0``; without any, all."""
+    notice: Seconds = 86_400
+
+
+Record = (
+    TraceNode
+    | TraceRequest
+    | TraceRunning
+    | TraceLimit
+    | TraceWeight
+    | TraceGroup
+    | TraceWindow
+)
 COLUMNS: Final = (
     "kind", "id", "name", "submit", "owner", "project", "domain", "group", "slots",
     "devices", "run_time", "lifetime", "priority", "architecture", "nodes", "labels",
     "node", "held", "remaining", "scope", "weight", "sequencer", "placement",
-    "allow_split", "reserve_after", "max_lifetime",
+    "allow_split", "reserve_after", "max_lifetime", "closed", "starts", "ends",
+    "open_to", "notice",
 )  # fmt: skip
 _INTEGERS: Final = frozenset(
     {"submit", "run_time", "lifetime", "priority", "remaining"}
-    | {"reserve_after", "max_lifetime"}
+    | {"reserve_after", "max_lifetime", "starts", "ends", "notice"}
 )
 
 
@@ -271,6 +301,7 @@ _CELLS: Final[Mapping[str, Callable[[str], Any]]] = {
     "slots": _read_pairs,
     "labels": _read_pairs,
     "nodes": str.split,
+    "open_to": str.split,
     "devices": lambda cell: [_read_device(part) for part in cell.split("+")],
     "held": _read_held,
 }
@@ -319,6 +350,8 @@ def _check_names(
             read_amounts(number, "slots", record.slots)
         case TraceRunning() if record.node not in nodes:
             raise TraceError(f"line {number}: node: there is no node {record.node!r}")
+        case TraceWindow():
+            _check_nodes(number, record.nodes, nodes)
         case _:
             pass
 
@@ -332,7 +365,13 @@ def _check_request(
     for slot in asked:
         if slot not in slots:
             raise TraceError(f"line {number}: slots: no node has {slot!r}")
-    for name in record.nodes:
+    _check_nodes(number, record.nodes, nodes)
+
+
+def _check_nodes(
+    number: int, names: tuple[str, ...], nodes: Mapping[str, object]
+) -> None:
+    for name in names:
         if name not in nodes:
             raise TraceError(f"line {number}: nodes: there is no node {name!r}")
 

@@ -6,15 +6,24 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from backendai_hub.core.groups import Preemption
+from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.kept_nodes import Serving
 from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.scenario import Arrival, Scenario, from_snapshot, take
+from backendai_hub.scheduling.scenario import (
+    Arrival,
+    Scenario,
+    from_snapshot,
+    from_trace,
+    take,
+    to_records,
+)
 from backendai_hub.scheduling.simulate import Outcome, simulate
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
@@ -24,6 +33,7 @@ from backendai_hub.scheduling.snapshot import (
     Share,
     Snapshot,
 )
+from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
 from tests.unit.scheduling_snapshots import (
     ask,
     cluster_of,
@@ -239,3 +249,41 @@ def test_who_runs_at_the_beginning_gives_back_what_is_not_free_yet():
         arrivals=(arrive(0, pending("s", cpu=4), 1),),
     )
     assert waits(simulate(scenario)) == {"s": 7}
+
+
+def test_windows_and_closed_nodes_are_written_as_a_trace_and_read_again():
+    nodes = (
+        node("a", host(4), shared("a0")),
+        node("b", host(8), closed="is drained"),
+    )
+    scenario = Scenario(
+        begins=100,
+        nodes=nodes,
+        arrivals=(
+            arrive(105, pending("short", cpu=1, lifetime=4), 4),
+            arrive(105, pending("long", cpu=1, lifetime=40), 40),
+            arrive(106, pending("lesson", cpu=2, lifetime=60, project="x"), 60),
+        ),
+        windows=(
+            ReservedWindow(
+                name="lesson",
+                starts=110,
+                ends=130,
+                nodes=("a",),
+                devices=("a/host",),
+                open_to=((ScopeKind.PROJECT, "x"),),
+            ),
+        ),
+    )
+    expected = {"short": 0, "long": 25, "lesson": 0}
+    assert waits(simulate(scenario)) == expected
+    written = write_trace(list(to_records(scenario)))
+    assert waits(simulate(from_trace(read_trace(written)))) == expected
+
+
+def test_a_window_on_a_node_that_is_not_there_is_refused():
+    with pytest.raises(TraceError, match="line 2: nodes: there is no node 'x'"):
+        read_trace(
+            '{"kind":"node","name":"a","slots":{"cpu":"4"}}\n'
+            '{"kind":"window","name":"w","starts":0,"ends":9,"nodes":["x"]}'
+        )

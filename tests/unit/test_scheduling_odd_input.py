@@ -1,0 +1,143 @@
+"""Whatever a pass is given, it ends, and says something of everybody."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from backendai_hub.scheduling.mix import MOST
+from backendai_hub.scheduling.ordering import ShareState
+from backendai_hub.scheduling.plan import Pass, plan
+from backendai_hub.scheduling.snapshot import GroupPolicy, NodeState, Plan, Share
+from tests.unit.scheduling_snapshots import (
+    ask,
+    gpu,
+    host,
+    node,
+    pending,
+    running,
+    shared,
+    snapshot,
+)
+
+ODD = (math.nan, math.inf, -math.inf, 0.0, -1.0, 1e308)
+PLACEMENTS = ("concentrated", "dispersed", "roundrobin", "fragmentation")
+
+
+def decide(nodes: list[NodeState], queue: list[Any], **changes: Any) -> Plan:
+    decided = plan(snapshot(nodes, queue, **changes))
+    told = {p.session for p in decided.placements} | decided.waiting.keys()
+    assert told == {session.id for session in queue}
+    assert decided.complete
+    return decided
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("sequencer", ["drf", "fair-share"])
+def test_weights_and_histories_that_are_no_numbers_leave_an_order(
+    odd: float, sequencer: str
+):
+    path = ("", "default", "alice")
+    shares = ShareState(
+        capacity={"cpu": 4000},
+        weights={path: odd, path[:1]: odd},
+        history={path: odd},
+        default_weight=odd,
+    )
+    decided = decide(
+        [node("a", host(4))],
+        [pending("a", cpu=3), pending("b", cpu=3, user="bob")],
+        policy=GroupPolicy(sequencer=sequencer, shares=shares),
+    )
+    assert len(decided.placements) == 1
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_frequencies_of_what_is_usual_still_place(odd: float):
+    typical = ((ask(cpu=1, shares=1), odd), (ask(cpu=2, shares=0.5), 1.0))
+    decided = decide(
+        [node("a", host(4), shared("g"))],
+        [pending("a", cpu=1, shares=1)],
+        policy=GroupPolicy(placement="fragmentation", typical=typical),
+    )
+    assert len(decided.placements) == 1
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_nodes_with_nothing_at_all_are_passed_over(placement: str):
+    bare = node("bare")
+    empty = node("empty", host(0, mem=0))
+    policy = GroupPolicy(placement=placement)
+    assert decide([bare, empty], [pending("s", cpu=1)], policy=policy).waiting
+    with_one = [bare, empty, node("a", host(1))]
+    [placed] = decide(with_one, [pending("s", cpu=1)], policy=policy).placements
+    assert placed.node == "a"
+
+
+def test_a_capacity_of_zero_divides_nothing():
+    shares = ShareState(capacity={"cpu": 0, "mem": 0})
+    for sequencer in ("drf", "fair-share"):
+        policy = GroupPolicy(sequencer=sequencer, shares=shares)
+        queue = [pending("a", cpu=1), pending("b", cpu=1, user="bob")]
+        assert len(decide([node("n", host(4))], queue, policy=policy).placements) == 2
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"nodes": ("a",), "avoid": ("a",)},
+        {"nodes": ("nowhere",)},
+        {"labels": {"model": "x"}, "nodes": ("a",)},
+        {"architecture": "z80"},
+        {"references": {}},
+        {"gpus": 1.5},
+    ],
+)
+def test_wishes_that_contradict_each_other_wait_with_a_reason_or_start(
+    wish: dict[str, Any],
+):
+    decided = decide([node("a", host(4), gpu("g"))], [pending("s", cpu=1, **wish)])
+    assert decided.placements or decided.waiting["s"]
+
+
+@pytest.mark.parametrize("jump", [-(10**9), -1, 0, 10**9])
+def test_a_clock_that_jumps_delays_nobody_who_has_room(jump: int):
+    place = node("a", host(4, used=2), gpu("g"))
+    held = running("r", place, Share("a/host", "cpu", 2000), started=500, ends=600)
+    waits = pending("wide", cpu=4, since=1000, lifetime=10)
+    small = pending("small", cpu=1, since=1000, lifetime=10)
+    decided = decide([place], [waits, small], running=(held,), now=1000 + jump)
+    assert "wide" in decided.waiting
+    # Before the jump back somebody may have had devices reserved.
+    again = decide(
+        [place],
+        [waits, small],
+        running=(held,),
+        reserved=decided.reservations,
+        now=1000,
+    )
+    assert "wide" in again.waiting
+
+
+def test_a_hundred_thousand_who_wait_are_looked_at_in_parts():
+    request, references = ask(cpu=8), {"docker": "lab:1"}
+    first = pending("0", request=request, references=references)
+    queue = [replace(first, id=str(i)) for i in range(100_000)]
+    one = Pass(snapshot([node("a", host(4))], queue))
+    part = one.run(1000)
+    assert (part.decided, part.complete) == (1000, False)
+    assert len({id(reason) for reason in part.waiting.values()}) == 1
+    rest = one.run()
+    assert rest.complete
+    assert len(rest.waiting) == 99_000
+
+
+def test_of_a_thousand_different_requests_only_the_usual_count():
+    queue = [pending(str(i), cpu=0.001 * (i + 1), shares=0.5) for i in range(1000)]
+    policy = GroupPolicy(placement="fragmentation")
+    decided = decide([node("a", host(4), shared("g"))], queue, policy=policy)
+    assert len(decided.placements) == 2
+    assert len(queue) > MOST
