@@ -22,6 +22,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,33 @@ class Job:
         self.reason = ""
         self.lost = False
 
+    def prepare(self, given: dict[str, Any], home: Path) -> str:
+        """Prepare the home for as long as the lease lasts; returns what failed."""
+        if not self.lease_seconds:
+            return prepare(given, home, self.run_dir)
+        if self._lease_has_run_out():
+            self._lose()
+            return self.reason
+        done = threading.Event()
+        watcher = threading.Thread(target=self._end_with_lease, args=(done,))
+        watcher.start()
+        try:
+            return prepare(given, home, self.run_dir)
+        finally:
+            done.set()
+            watcher.join()
+
+    def _end_with_lease(self, done: threading.Event) -> None:
+        """Once the lease has run out, end what prepares the home."""
+        while not done.wait(LOOK_SECONDS):
+            if self.lost or self._lease_has_run_out():
+                self._lose()
+                for child in _list_children():
+                    _signal(child, signal.SIGKILL)
+
     def run(self) -> int:
         """Run the command to its end; returns the exit code of this program."""
-        if self._lease_has_run_out():
+        if self.lost or self._lease_has_run_out():
             self._lose()
             return self._tell_end(None)
         signal.pthread_sigmask(signal.SIG_BLOCK, LISTENED)
@@ -148,6 +173,16 @@ class Job:
         return LEASE_CODE if code is None else code
 
 
+def _list_children() -> list[int]:
+    """List the processes that the main thread has started; each leads a group."""
+    own = os.getpid()
+    try:
+        found = Path(f"/proc/{own}/task/{own}/children").read_text("ascii")
+    except OSError:
+        return []
+    return [int(child) for child in found.split()]
+
+
 def _listen_again() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, LISTENED)
 
@@ -225,12 +260,13 @@ def main() -> int:
     home = Path(os.environ.get("HOME") or "/")
     if home.is_dir():
         os.chdir(home)
-    failure = prepare(given, home, run_dir)
-    if failure:
+    job = Job(given["job"], run_dir)
+    failure = job.prepare(given, home)
+    if failure and not job.lost:
         sys.stderr.write(f"{failure}\n")
         leave_word(run_dir, {"state": "ended", "exit_code": 1, "reason": failure})
         return 1
-    return Job(given["job"], run_dir).run()
+    return job.run()
 
 
 if __name__ == "__main__":

@@ -43,10 +43,12 @@ class Runner:
         self.folder.make()
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, command: str, **job: Any) -> None:
+    def start(self, command: str, *, bootstrap: str = "", **job: Any) -> None:
         deliver_runner(self.folder)
         given = {
             "environ": {"HOME": str(self.folder.work), "WORD": "hello"},
+            "bootstrap": bootstrap,
+            "bootstrap_seconds": 300,
             "job": {"command": command, **job},
         }
         self.folder.activation.write_text(json.dumps(given))
@@ -112,6 +114,36 @@ def test_a_command_whose_time_is_over_may_clean_up_and_then_goes(runner: Runner)
     code, said = runner.end()
     assert (code, said.splitlines()[-1]) == (124, "cleaned")
     assert read_outcome(runner.folder) == Outcome("ended", 124, "timed out after 1 s")
+
+
+def test_a_bootstrap_script_ends_with_the_lease_too(tmp_path: Path):
+    script = "trap '' TERM; touch begun; while :; do sleep 0.05; done"
+    for patience in (0.5, 2, 8, 20):  # on a slow machine it takes longer to begin
+        runner = Runner(tmp_path / f"{ID}-{patience}")
+        runner.start(
+            "touch never",
+            bootstrap=script,
+            lease_seconds=240,
+            lease_until=tell_time() + patience,
+        )
+        assert runner.end()[0] == 75
+        if (runner.folder.work / "begun").exists():
+            break
+    else:
+        pytest.fail("the script never began")
+    assert not (runner.folder.work / "never").exists()
+    told = read_outcome(runner.folder)
+    assert told is not None
+    assert (told.state, told.exit_code) == ("ended", None), "its node knows nothing"
+    assert "had not heard of this node for 4 min" in told.reason
+
+
+def test_nothing_is_prepared_without_a_lease(runner: Runner):
+    runner.start(
+        "true", bootstrap="touch begun", lease_seconds=240, lease_until=tell_time() - 1
+    )
+    assert runner.end()[0] == 75
+    assert not (runner.folder.work / "begun").exists()
 
 
 def test_a_command_that_does_not_listen_is_killed(runner: Runner):
