@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -322,11 +322,15 @@ class API:
 
 @asynccontextmanager
 async def running_stack(
-    folder: Path, db_url: str | None = None, *, agent: bool = True
+    folder: Path,
+    db_url: str | None = None,
+    *,
+    agent: bool = True,
+    flags: Iterable[str] = (),
 ) -> AsyncIterator[Stack]:
     stack = Stack(folder, db_url)
     try:
-        await stack.start_service()
+        await stack.start_service(*flags)
         if agent:
             await stack.start_agent()
         yield stack

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, chdir, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from traitlets.config import Config
 
 import backendai_spawner
 from backendai_spawner.clients import close_shared_clients
-from tests.harness import Stack, free_port, running_stack, until
+from tests.harness import API, Stack, free_port, running_stack, until
 from tests.mock_hubs import running_hub
 
 
@@ -249,14 +249,12 @@ class Hub:
         self.app.db.commit()
         self.app.proxy.routes.clear()
         self.app.tornado_settings["failure_count"] = 0
-        await asyncio.gather(*[self._end_sessions(name) for name in names])
+        await self._end_sessions(names)
 
-    async def _end_sessions(self, name: str) -> None:
-        async with self.stack.client(name) as api:
-            for session in (await api.get("api/sessions?status=live"))["items"]:
-                path = f"api/sessions/{session['id']}/terminate"
-                status, body = await api.send("POST", path, json={"force": True})
-                assert status == 202, body
+    async def _end_sessions(self, names: Iterable[str]) -> None:
+        for name in names:
+            async with self.stack.client(name) as api:
+                await end_sessions(api)
 
     def _pending(self) -> bool:
         return any(
@@ -266,18 +264,30 @@ class Hub:
         )
 
 
+async def end_sessions(api: API, **query: str) -> None:
+    """End by force what is alive of what *api* may see."""
+    query = {"status": "live", "limit": "200", **query}
+    for session in (await api.get("api/sessions", params=query))["items"]:
+        path = f"api/sessions/{session['id']}/terminate"
+        status, body = await api.send("POST", path, json={"force": True})
+        assert status == 202, body
+
+
 @asynccontextmanager
-async def standing_hub(*, agent: bool = True, **more: Any) -> AsyncIterator[Hub]:
+async def standing_hub(
+    *flags: str, agent: bool = True, **more: Any
+) -> AsyncIterator[Hub]:
     """Run a JupyterHub, a service and, with *agent*, a node that several tests share.
 
-    Each begins with :meth:`Hub.clear`; *more* is for :func:`configure`.
+    Each begins with :meth:`Hub.clear`; *flags* are the service's, and *more* is for
+    :func:`configure`.
     """
     async with AsyncExitStack() as world:
         folder = world.enter_context(tempfile.TemporaryDirectory(prefix="backendai-"))
         # JupyterHub keeps its cookies' secret where it is started.
         world.enter_context(chdir(folder))
         stack = await world.enter_async_context(
-            running_stack(Path(folder) / "data", agent=agent)
+            running_stack(Path(folder) / "data", agent=agent, flags=flags)
         )
         await world.enter_async_context(serving_gateway(stack.gateway_port))
         line = await world.enter_async_context(Line(stack.port))

@@ -1,96 +1,39 @@
-"""People who may not come in any more, at a real JupyterHub; and what groups give."""
+"""People who may not come in any more, at a real JupyterHub."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
+import pytest_asyncio
 
-from tests.admin import KeyAPI, admin_api
-from tests.harness import Stack, until
-from tests.integration.spawner_harness import (
-    Browser,
-    Hub,
-    Line,
-    browser,
-    configure,
-    serving_gateway,
+from tests.harness import until
+from tests.integration.people_harness import (
+    PASSWORD,
+    SOON,
+    Site,
+    is_inside,
+    log_in,
+    running_site,
 )
+from tests.integration.spawner_harness import browser
 
-PASSWORD = "my 1st password"
 OTHER = "my 2nd password"
-SOON = 60.0
-"""Much more than the second for which the Hub trusts what it has been told."""
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-class Site(Hub):
-    """A JupyterHub that asks every second, and an administrator of the service."""
-
-    line: Line
-    admin: KeyAPI
-
-    async def make(self, name: str, **fields: Any) -> None:
-        """Make somebody who has chosen a password."""
-        made = await self.admin.make("accounts", name=name, **fields)
-        async with browser(self) as tab:
-            status, page = await log_in(tab, name, made["password"], PASSWORD)
-        assert is_inside(status, page), page
-
-    async def is_in(self, tab: Browser) -> bool:
-        return is_inside(*await tab.get("token"))
-
-    async def until_out(self, tab: Browser) -> None:
-        async def is_out() -> bool:
-            return not await self.is_in(tab)
-
-        await until(is_out, "the login is over", SOON)
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def standing() -> AsyncIterator[Site]:
+    async with running_site() as running:
+        yield running
 
 
-async def log_in(
-    tab: Browser, name: str, password: str, new: str | None = None
-) -> tuple[int, str]:
-    more = {} if new is None else {"new_password": new, "new_password_again": new}
-    path = "login?next=/hub/token"
-    return await tab.send(path, username=name, password=password, **more)
-
-
-def is_inside(status: int, page: str) -> bool:
-    return status == 200 and "Request new API token" in page
-
-
-@pytest.fixture
-def service_flags() -> list[str]:
-    return []
-
-
-@pytest.fixture
-async def site(
-    hub_app: Callable[..., Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    service_flags: list[str],
-) -> AsyncIterator[Site]:
-    monkeypatch.chdir(tmp_path)
-    stack = Stack(tmp_path / "data")
-    async with AsyncExitStack() as world:
-        world.callback(stack.stop)
-        await stack.start_service(*service_flags)
-        await stack.start_agent()
-        line = await world.enter_async_context(Line(stack.port))
-        http = await world.enter_async_context(aiohttp.ClientSession())
-        await world.enter_async_context(serving_gateway(stack.gateway_port))
-        config = configure(stack, service_port=line.port, refresh_age=1)
-        app = await hub_app(config=config)
-        made = Site(app, stack, http)
-        made.line = line
-        made.admin = await world.enter_async_context(admin_api(stack, "keeper"))
-        world.push_async_callback(made.forget)
-        yield made
+@pytest_asyncio.fixture(loop_scope="module")
+async def site(standing: Site) -> Site:
+    await standing.clear()
+    return standing
 
 
 async def test_a_disabled_users_cookie_and_tokens_are_dead_soon(site: Site):
@@ -204,85 +147,12 @@ async def test_an_outage_of_the_service_logs_nobody_out(site: Site):
 async def test_the_address_people_come_from_is_what_is_slowed_down(site: Site):
     await site.make("ada")
     async with browser(site) as tab:
+        tab._http.headers["X-Forwarded-For"] = "198.51.100.7"
         for _ in range(10):
             status, _ = await log_in(tab, "ada", "guess")
             assert status == 403
         status, page = await log_in(tab, "ada", PASSWORD)
         assert (status, "Too many attempts" in page) == (429, True)
 
-    headers = {"X-Forwarded-For": "198.51.100.7"}
-    async with browser(site) as tab:
-        tab._http.headers.update(headers)
-        assert is_inside(*await log_in(tab, "ada", PASSWORD))
-
-
-# --- groups and administrators ---------------------------------------------------
-
-
-def put_in_group(site: Site, user: str, group: str) -> None:
-    from jupyterhub import orm  # noqa: PLC0415 - it is slow
-
-    known = orm.Group.find(site.app.db, group)
-    if known is None:
-        known = orm.Group(name=group)
-        site.app.db.add(known)
-    known.users.append(site.user(user).orm_user)
-    site.app.db.commit()
-
-
-RULES = '[{"group": "team-(?P<team>.+)", "project": "{team}"}]'
-
-
-@pytest.mark.parametrize("service_flags", [[f"--HubService.group_rules={RULES}"]])
-async def test_the_projects_of_a_hub_group_are_there_when_a_server_is_started(
-    site: Site,
-):
-    await site.admin.make("projects", name="vision", domain="default")
-    await site.make("ada")
-    put_in_group(site, "ada", "team-vision")
-
     async with browser(site) as tab:
         assert is_inside(*await log_in(tab, "ada", PASSWORD))
-        status, page = await tab.get("spawn/ada/work")
-        assert status == 200
-        assert "vision" in page
-    status, _ = await site.start("ada", "work", {"project": "vision"})
-    assert status in {201, 202}
-    await site.until_ready("ada", "work")
-
-
-async def test_a_hub_admin_is_nobody_special_here(site: Site):
-    await site.make("ada")
-    site.user("ada").admin = True
-    site.app.db.commit()
-
-    await site.start("ada", "work")
-    await site.until_ready("ada", "work")
-
-    assert (await site.admin.get("api/users/ada"))["role"] == "user"
-
-
-@pytest.mark.parametrize(
-    "service_flags", [["--HubService.hub_admins_are_superadmins=True"]]
-)
-async def test_unless_the_configuration_makes_them_superadmins(site: Site):
-    await site.make("ada")
-    site.user("ada").admin = True
-    site.app.db.commit()
-    async with browser(site) as tab:
-        assert is_inside(*await log_in(tab, "ada", PASSWORD))
-
-        async def role() -> str:
-            await tab.get("home")
-            return str((await site.admin.get("api/users/ada"))["role"])
-
-        async def is_superadmin() -> bool:
-            return await role() == "superadmin"
-
-        async def is_none() -> bool:
-            return await role() == "user"
-
-        await until(is_superadmin, "a hub admin is a superadmin", SOON)
-        site.user("ada").admin = False
-        site.app.db.commit()
-        await until(is_none, "who is no hub admin any more is none", SOON)
