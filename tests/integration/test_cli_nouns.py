@@ -274,26 +274,37 @@ async def test_weights_are_set_and_shares_shown(tmp_path):
         changed = await root.read(
             *(*share, "set", "default", "--domain", "research"),
             *("--project", "vision", "--project", "audio", "--weight", "2"),
-            *("--guarantee", "cpu=1", "--guarantee", "mem=1g"),
+            *("--guarantee", "cpu=1", "--guarantee", "mem=1g", "--maximum", "mem=2g"),
         )
         assert [c["weight"] for c in changed] == [2, 2]
+        assert [c["maximum"] for c in changed] == [{"mem": "2g"}] * 2
 
         table = tmp_path / "weights.csv"
         table.write_text(
-            "domain,project,weight,guaranteed\n"
-            "research,vision,,cpu=2 mem=1g\nresearch,audio,0.5,\n"
+            "domain,project,weight,guaranteed,maximum\n"
+            "research,vision,,cpu=2 mem=1g,cpu=4\nresearch,audio,0.5,,\n"
         )
         await root.read(*share, "set", "default", "--csv", str(table))
 
         shown = await root.read(*share, "show", "default", "--domain", "research")
         told = {
-            e["name"]: (e["weight"], e["weight_is_default"], e["guaranteed"])
+            e["name"]: (
+                e["weight"],
+                e["weight_is_default"],
+                e["guaranteed"],
+                e["maximum"],
+            )
             for e in shown["entries"]
         }
         assert told == {
-            "vision": (1, True, {"cpu": "2", "mem": "1g"}),
-            "audio": (0.5, False, {}),
+            "vision": (1, True, {"cpu": "2", "mem": "1g"}, {"cpu": "4"}),
+            "audio": (0.5, False, {}, {}),
         }
+        (changed,) = await root.read(
+            *(*share, "set", "default", "--domain", "research"),
+            *("--project", "vision", "--no-maximum"),
+        )
+        assert (changed["maximum"], changed["guaranteed"]["cpu"]) == ({}, "2")
         printed = await root(*share, "show", "default")
         assert printed.code == 0
         assert "worked off by fifo" in printed.err
@@ -306,6 +317,14 @@ async def test_weights_are_set_and_shares_shown(tmp_path):
             (("--domain", "research", "--weight", "nan"), "a weight is a number from"),
             (("--csv", str(table), "--weight", "1"), "give --csv alone"),
             (("--domain", "research", "--guarantee", "cpu"), "SLOT=AMOUNT"),
+            (
+                ("--domain", "research", "--maximum", "cpu=1", "--no-maximum"),
+                "not both",
+            ),
+            (
+                ("--domain", "research", "--maximum", "cpu=1", "--guarantee", "cpu=2"),
+                "raise the maximum, or guarantee less",
+            ),
         ):
             refused = await root(*share, "set", "default", *arguments)
             assert refused.code != 0

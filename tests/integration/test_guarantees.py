@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from backendai_hub.api.shares import ShareChange, SharesRequest
 from backendai_hub.core.access import Caller
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.db.engine import Database
+from backendai_hub.db.migrate import downgrade, upgrade
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.fair_share import (
     SharesQuery,
@@ -212,3 +215,24 @@ async def test_who_may_not_be_displaced_does_not_borrow(site: Site):
         "cuda.device: asks 1; of 1 free, 1 is guaranteed to others, and who may not be"
         " displaced does not borrow it"
     )
+
+
+# --- the older schema ----------------------------------------------------------------
+
+
+async def test_guarantees_stay_and_maxima_go_with_the_schema_without_them(
+    site: Site, database: Database, db_url: str
+):
+    platform = site.platform
+    await site.set(
+        {"domain": "amber", "guaranteed": {"cpu": 1}, "maximum": {"cpu": 2}},
+        {"domain": "beryl", "maximum": {"cpu": 2}},
+    )
+    await database.close()
+
+    await asyncio.to_thread(downgrade, db_url, "0006")
+    await asyncio.to_thread(upgrade, db_url)
+
+    amber, beryl = await show(platform, "amber"), await show(platform, "beryl")
+    assert (amber.guaranteed, amber.maximum) == ({"cpu": "1"}, {})
+    assert (beryl.guaranteed, beryl.maximum) == ({}, {})

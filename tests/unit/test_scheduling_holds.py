@@ -286,6 +286,7 @@ def test_who_may_not_be_displaced_stays():
     urgent = pending("urgent", user="alice", gpus=1, job_priority=1)
     cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"preemptible": False}, {}),
+        ({"system": True}, {}),
         ({"job_priority": 1}, {}),
         ({"group": "other"}, {}),
         ({"user": "bob"}, {"victim_scope": "user"}),
