@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaShortfall
 from backendai_hub.scheduling.changes import Change, Search, charge_of
-from backendai_hub.scheduling.forecast import Ends, Forecast, foretell
+from backendai_hub.scheduling.forecast import Ends, Forecast, find_leaving, foretell
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.plan import Pass
 from backendai_hub.scheduling.reasons import explain_no_room
@@ -138,7 +138,8 @@ class Explainer:
         starts if there is room for it as the pass has left the nodes.
         """
         line = self._line_of(session.group)
-        if not session.hold and self._is_allowed(session):
+        allowed = self._is_allowed(session) and not line.refuse(session)
+        if allowed and not session.hold:
             nodes = line.rehearse(session)
             if nodes:
                 return Verdict(nodes=nodes)
@@ -279,8 +280,9 @@ class Explainer:
     ) -> Forecast:
         if session.hold or line.problem:
             return Forecast(unknown=session.hold or line.problem)
-        if self._shortfalls(session):
-            return Forecast(unknown="it hangs on a limit, and on who leaves room in it")
+        lacking = self._shortfalls(session)
+        if lacking:
+            return self._foretell_limit(session, line, lacking)
         if line.refuse(session):
             return Forecast(unknown="it hangs on what others leave or are guaranteed")
         ends = self._ends.get(id(line))
@@ -289,6 +291,24 @@ class Explainer:
         ahead = [self._queue[i] for i in before]
         able = [s for s in ahead if not s.hold and self._is_allowed(s)]
         return foretell(line, ends, session, able)
+
+    def _foretell_limit(
+        self, session: PendingSession, line: Line, lacking: Sequence[QuotaShortfall]
+    ) -> Forecast:
+        """Tell when limits leave enough, and whether there is room for it then.
+
+        Others may take either before it does: it is the earliest moment.
+        """
+        leaving = find_leaving(session, lacking, self._snapshot.running)
+        if leaving is None or leaving.ends is None:
+            return Forecast(unknown="it hangs on a limit, and on who leaves room in it")
+        left = Forecast(leaving.ends, leaving, line.row_of(leaving), exact=False)
+        if line.trial(session).fits(session):
+            return left
+        room = foretell(line, Ends(line), session, ())
+        if room.starts is None:
+            return room
+        return left if room.starts <= leaving.ends else room._replace(exact=False)
 
     def _is_allowed(self, session: PendingSession) -> bool:
         charge = tuple(charge_of(session).items())

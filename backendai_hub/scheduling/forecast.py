@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backendai_hub.core.quotas import SESSIONS, QuotaShortfall
+from backendai_hub.core.slots import MILLI
 from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Mask, Vector
 from backendai_hub.scheduling.lines import Line
@@ -187,3 +189,44 @@ def _try(
     among = np.zeros(len(trial.placer.cluster.nodes), bool)
     among[row] = True
     return trial.take(session, among)
+
+
+def find_leaving(
+    session: PendingSession,
+    lacking: Sequence[QuotaShortfall],
+    running: Sequence[RunningSession],
+) -> RunningSession | None:
+    """Return whose declared end leaves enough in every limit, or None if nobody's does.
+
+    Those of its scopes are let end one after the other.
+    """
+    missing = {
+        (short.kind, short.name, short.slot): short.used + short.asked - short.limit
+        for short in lacking
+    }
+    known = sorted(
+        (one for one in running if one.ends is not None and not one.system),
+        key=lambda one: (one.ends or 0, one.id),
+    )
+    for one in known:
+        for key in missing:
+            kind, _, slot = key
+            if any(k == kind and k_id in _ids(session, kind) for k, k_id in one.scopes):
+                missing[key] -= MILLI if slot == SESSIONS else _held(one, slot)
+        if all(amount <= 0 for amount in missing.values()):
+            return one
+    return None
+
+
+def _ids(session: PendingSession, kind: object) -> set[str]:
+    return {scope for known, scope in session.scopes if known == kind}
+
+
+def _held(running: RunningSession, slot: str) -> int:
+    """Return how much of a slot a session holds, on all its nodes."""
+    return sum(
+        share.amount
+        for _, shares in running.holdings
+        for share in shares
+        if share.slot == slot
+    )

@@ -275,6 +275,11 @@ class Line:
         """What runs on its nodes, and what of it."""
         return self._helper.holdings
 
+    def row_of(self, running: RunningSession) -> int:
+        """Return the first of its nodes that a session runs on; -1 if it is on none."""
+        rows = (self.cluster.row.get(node, -1) for node, _ in running.holdings)
+        return next(rows, -1)
+
     @property
     def queue(self) -> Sequence[PendingSession]:
         """Who waits for its nodes, in the order of submission."""

@@ -245,6 +245,70 @@ def test_a_long_queue_before_it_gives_the_earliest_moment_only():
     assert (explanation.starts, explanation.at_the_earliest) == (100, True)
 
 
+def test_a_limit_leaves_room_when_those_who_use_it_have_ended():
+    place = node("a", host(8, used=3))
+    held = [
+        running("r1", place, Share("a/host", "cpu", MILLI), ends=100),
+        running("r2", place, Share("a/host", "cpu", MILLI), user="bob", ends=200),
+        running("r3", place, Share("a/host", "cpu", MILLI), ends=300),
+    ]
+    own = limit("user", "alice", {"cpu": 2}, cpu=2)
+    found = replace(
+        snapshot([place], [pending(cpu=1)], [own]), running=tuple(held), now=0
+    )
+    explanation = explain(found)
+    assert (explanation.starts, explanation.after, explanation.node) == (100, "r1", "a")
+    assert explanation.at_the_earliest
+    # Two of her own have to go for two, and bob's is none of them.
+    more = replace(found, queue=(pending(cpu=2),))
+    assert (explain(more).starts, explain(more).after) == (300, "r3")
+
+
+def test_a_limit_and_the_nodes_both_have_to_leave_room():
+    place = node("a", host(2, used=2))
+    held = [
+        running("r1", place, Share("a/host", "cpu", MILLI), ends=100),
+        running("r2", place, Share("a/host", "cpu", MILLI), user="bob", ends=200),
+    ]
+    own = limit("user", "alice", {"cpu": 1}, cpu=2)
+    found = replace(
+        snapshot([place], [pending(cpu=2)], [own]), running=tuple(held), now=0
+    )
+    assert (explain(found).starts, explain(found).after) == (200, "r2")
+
+
+def test_who_would_be_refused_by_a_limit_for_ever_knows_no_moment():
+    place = node("a", host(8))
+    own = limit("user", "alice", {"cpu": 2}, cpu=2)
+    assert explain(snapshot([place], [pending(cpu=1)], [own])).starts is None
+
+
+def test_a_newcomer_starts_now_or_is_told_what_those_who_wait_are_told():
+    place = node("a", host(4, used=3))
+    found = snapshot([place], [pending("first", cpu=2)])
+    desk = Explainer(found)
+    assert desk.consider(pending("new", cpu=1)).nodes == ("a",)
+    would = desk.consider(pending("new", cpu=3)).explanation
+    assert would is not None
+    assert (would.position, would.waiting) == (2, 2)
+    joined = replace(found, queue=(*found.queue, pending("new", cpu=3)))
+    assert replace(would, session="s") == replace(explain(joined, "new"), session="s")
+    # A second question finds everything as it was.
+    assert desk.consider(pending("other", cpu=1)).nodes == ("a",)
+
+
+@settings(max_examples=150, deadline=None)
+@given(snapshots())
+def test_a_newcomer_that_is_said_to_start_now_does(found: Snapshot):
+    *queue, last = found.queue or (None,)
+    if last is None:
+        return
+    newcomer = replace(last, id="new", priority=0)
+    outlook = Explainer(replace(found, queue=tuple(queue))).consider(newcomer)
+    joined = replace(found, queue=(*queue, newcomer))
+    assert bool(outlook.nodes) == starts(joined, "new")
+
+
 # --- it is true ----------------------------------------------------------------------
 
 
