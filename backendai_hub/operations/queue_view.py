@@ -194,7 +194,7 @@ class QueueView:
         now, groups = self._platform.database.clock(), self._policies.found
         for record in self.records.values():
             policy = groups.get(record.resource_group_id or "")
-            after = None if policy is None else policy.reserve_after
+            after = None if policy is None else policy.patience(record.priority)
             waited = (now - record.created_at).total_seconds()
             if after is not None and waited >= after:
                 return True

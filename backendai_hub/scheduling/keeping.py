@@ -123,7 +123,7 @@ class Keeper:
 
     def is_patient(self, session: PendingSession) -> bool:
         """Tell whether *session* has waited too long and nothing is reserved yet."""
-        after = self._policy.reserve_after
+        after = self._policy.patience(session.priority)
         return (
             after is not None
             and self._now - session.since >= after

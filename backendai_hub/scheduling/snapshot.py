@@ -17,6 +17,7 @@ from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import ResourceSlots
 
 ScopeKey = tuple[ScopeKind, str]
+USUAL_PRIORITY, HIGHEST_PRIORITY = 10, 100
 
 
 class DeviceState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -179,6 +180,20 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The node that got the last session, for taking turns."""
     rack_label: str = "rack"
     """The label that tells which nodes are close to each other."""
+
+    def patience(self, priority: int) -> int | None:
+        """Return after how many seconds one of *priority* gets devices reserved.
+
+        A priority above the usual shortens it; the highest does not wait for it.
+        """
+        after = self.reserve_after
+        if after is None or priority <= USUAL_PRIORITY:
+            return after
+        return (
+            after
+            * max(0, HIGHEST_PRIORITY - priority)
+            // (HIGHEST_PRIORITY - USUAL_PRIORITY)
+        )
 
     @property
     def displaces(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from backendai_hub.core.groups import Preemption
@@ -350,3 +351,21 @@ def test_who_borrows_what_is_kept_leaves_the_rest_to_others():
         pending("more", cpu=0.25),
     ]
     assert names(decide([place], queue, running=[held])) == {"short", "long"}
+
+
+@pytest.mark.parametrize(
+    ("priority", "after"), [(0, 3600), (10, 3600), (55, 1800), (100, 0)]
+)
+def test_a_higher_priority_has_devices_reserved_sooner(priority: int, after: int):
+    policy = GroupPolicy(reserve_after=3600)
+    assert policy.patience(priority) == after
+    assert GroupPolicy(reserve_after=None).patience(priority) is None
+    place = node("a", host(4, used=2))
+    held = running("r", place, Share("a/host", "cpu", 2000), ends=NOW + HOUR)
+    for waited, reserved in ((after - 1, 0), (after, 1)):
+        if waited >= 0:
+            wide = pending("w", cpu=4, priority=priority, since=NOW - waited)
+            decided = plan(
+                snapshot([place], [wide], policy=policy, running=(held,), now=NOW)
+            )
+            assert len(decided.reservations) == reserved
