@@ -260,6 +260,11 @@ def test_what_a_device_offers_is_what_the_scheduler_can_cut():
             assert count_places(places) == Slicing(profiles).most(0, slot)
 
 
+def test_places_that_overlap_count_as_far_as_they_can_be_taken_together():
+    assert count_places([0b0110, 0b0011, 0b1100]) == 2
+    assert count_places([0b1111, 0b0001, 0b1000]) == 2
+
+
 @pytest.mark.parametrize("place", [0, -1, 1 << 16])
 def test_slices_that_nobody_could_reckon_with_are_refused(place):
     with pytest.raises(InvalidRequestError, match="at most 16 slices"):
