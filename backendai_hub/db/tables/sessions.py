@@ -198,7 +198,7 @@ class ContainerRow(Base):
     state: Mapped[str] = mapped_column(
         String(16), default="scheduled", server_default="scheduled"
     )
-    reason: Mapped[str] = mapped_column(Text(), default="", server_default="")
+    reason: Mapped[str] = mapped_column(Text(), default="", server_default=text("''"))
     exit_code: Mapped[int | None]
 
 
