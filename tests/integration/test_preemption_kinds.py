@@ -16,7 +16,7 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.preemption_views import try_rules
 from backendai_hub.operations.users import ensure_user
 from tests.factories import Node, add_node, make_device, make_gpu, principal_of
-from tests.jobs import State, ask
+from tests.jobs import State, ask, stop
 from tests.preemptions import GPU, look, occupy, opt_in, plans, report, vanish
 from tests.tenants import ROOT, Office, breaches, read
 
@@ -94,6 +94,29 @@ async def test_a_cluster_leaves_when_all_of_it_has_left(platform: Platform):
     (shown,) = await plans(platform)
     assert shown.ending is Ending.STARTED
     assert [v.fate for v in shown.victims] == [Fate.REQUEUED]
+    assert await breaches(platform) == []
+
+
+async def test_a_cluster_that_is_stopped_while_it_leaves_does_not_come_back(
+    platform: Platform,
+):
+    nodes = [await add(platform, f"node-{i}", f"gpu-{i}") for i in (1, 2)]
+    await opt_in(platform, mode="reschedule")
+    policy = {"max_containers_per_session": 0}
+    await Office(platform).change("keypair-policy", "default", **policy)
+    pair = {"cluster_size": 2, "cluster_mode": ClusterMode.MULTI_NODE}
+    victim = await ask(platform, "alice", slots=GPU, **pair)
+    assert await look(platform) == 1
+    for node in nodes:
+        await report(platform, node, {victim.id: State.RUNNING})
+    await ask(platform, "bob", slots=GPU, job_priority=1)
+    await look(platform)
+    assert (await read(platform, victim)).status is S.PREEMPTED
+    await stop(platform, victim)
+    for node in nodes:
+        await node.report()
+
+    assert (await read(platform, victim)).status is S.TERMINATED
     assert await breaches(platform) == []
 
 
