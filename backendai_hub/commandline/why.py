@@ -44,7 +44,9 @@ def _tell(why: Why) -> Iterator[str]:
     for change in why.changes:
         yield f"  would start now  {change.text}"
     if why.starts_at is None:
-        yield f"  starts  nobody knows when: {why.hangs_on}"
+        # What is said above already is not said again.
+        more = "" if why.hangs_on in why.reasons else f": {why.hangs_on}"
+        yield f"  starts  nobody knows when{more}"
     else:
         word = "not before" if why.at_the_earliest else "at the latest"
         yield f"  starts  {word} {why.starts_at}, {why.hangs_on}"

@@ -21,6 +21,7 @@ from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus, SessionType
 from backendai_hub.core.slots import parse_amount, parse_slots
+from backendai_hub.db.batch import tell_waits
 from backendai_hub.db.groups import list_allowed
 from backendai_hub.db.images import load_images
 from backendai_hub.db.running import load_running
@@ -35,6 +36,7 @@ from backendai_hub.scheduling.snapshot import PendingSession, RunningSession, Sn
 
 KEPT_SECONDS: Final = 1.0
 _KEPT_TIMES: Final = 10.0
+_BEFORE: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Asked(NamedTuple):
@@ -167,7 +169,7 @@ def _tell(
     after: str,
 ) -> Why:
     names = {**nodes, **asked.groups}
-    return Why(
+    told = Why(
         session=found.session,
         status=SessionStatus.PENDING,
         position=found.position,
@@ -177,6 +179,16 @@ def _tell(
         starts_at=_moment(found.starts),
         at_the_earliest=found.at_the_earliest,
         hangs_on=tell_forecast(found, after),
+    )
+    moment = asked.record.starts_at
+    if moment is None or session.hold != tell_waits(asked.record, (), _BEFORE):
+        return told
+    # Nothing but its own time holds it up so far.
+    return replace(
+        told,
+        starts_at=format_time(moment),
+        at_the_earliest=True,
+        hangs_on="if there is room for it then",
     )
 
 
@@ -233,7 +245,7 @@ def tell_forecast(found: Explanation, after: str) -> str:
     if found.starts is None:
         return found.unknown
     who = f"session {after}" if after else "a session"
-    said = f"when {who} on {found.node} ends"
+    said = f"when {who}{f' on {found.node}' if found.node else ''} ends"
     if found.at_the_earliest and found.ahead:
         said += f"; {found.ahead} before it in the queue may make it later"
     elif found.ahead:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import func, select
@@ -10,6 +11,7 @@ from backendai_hub.api.explanations import DryRun
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Caller
 from backendai_hub.core.sessions import SessionType
+from backendai_hub.db.sessions import format_time
 from backendai_hub.db.tables import EventRow, SessionRow
 from backendai_hub.operations.dry_runs import try_out
 from backendai_hub.operations.explain import ExplanationDesk
@@ -27,6 +29,7 @@ from tests.factories import (
     start,
     submit,
 )
+from tests.tenants import Office
 
 GIB = 1 << 30
 
@@ -141,7 +144,37 @@ async def test_a_name_that_is_taken_and_a_full_house_are_told(platform: Platform
     assert [o.code for o in told.refused] == ["too-many-requests", "conflict"]
 
 
-async def test_a_job_that_is_to_start_later_is_told_so(platform: Platform):
+async def test_a_job_with_a_time_starts_then_if_there_is_room(platform: Platform):
+    await prepare(platform)
+    await add_node(platform)
+    later = platform.database.clock() + timedelta(hours=1)
+    told = await ask(
+        platform, type=SessionType.BATCH, startup_command="true", starts_at=later
+    )
+    assert told.why is not None
+    assert told.why.starts_at == format_time(later)
+    assert told.why.at_the_earliest
+    assert told.why.hangs_on == "if there is room for it then"
+
+
+async def test_a_limit_that_runs_out_is_told_with_when_it_leaves_room(
+    platform: Platform,
+):
+    await prepare(platform)
+    await add_node(platform)
+    await Office(platform).limit_user("alice", max_concurrent_sessions=1)
+    job = await jobs.begin(platform, batch_timeout=600)
+    told = await ask(platform)
+    assert told.why is not None
+    assert "asks 1" in told.why.reasons[0]
+    assert "session" in told.why.changes[0].text
+    assert told.why.hangs_on in {
+        f"when session {job.name} on node-1 ends",
+        "it hangs on a limit, and on who leaves room in it",
+    }
+
+
+async def test_a_job_that_waits_for_another_is_told_so(platform: Platform):
     await prepare(platform)
     await add_node(platform)
     first = await jobs.ask(platform, "alice")
