@@ -102,8 +102,9 @@ async def test_names_are_completed_for_who_is_logged_in(tmp_path, monkeypatch):
 
 async def test_an_interrupted_command_ends_without_a_word(tmp_path):
     async with working(tmp_path) as (_, root):
-        # Nothing attaches it here, so it waits.
+        # It waits, and for one and the same thing all the time.
         await root.well("session", "start", "jupyterlab", "--name", "never")
+        await root.well("session", "hold", "never", "--reason", "not yet")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "backendai_hub.cli", "session", "wait", "never"),
             env={**os.environ, **root.environ},
@@ -112,7 +113,7 @@ async def test_an_interrupted_command_ends_without_a_word(tmp_path):
         )
         assert process.stderr is not None
         told = (await process.stderr.readline()).decode()
-        assert "never: PENDING" in told
+        assert "never: PENDING, held by its owner" in told
         process.send_signal(signal.SIGINT)
         out, err = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 130
