@@ -30,6 +30,8 @@ from backendai_hub.scheduling.snapshot import (
 
 _KINDS = (ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER)
 _NO_LIMIT = 1 << 80
+_MOST_KNOWN = 4096
+"""Of so many requests it is kept what they count; a long queue may share none."""
 
 
 class _Free(dict[str, int]):
@@ -80,12 +82,13 @@ class Guarantees:
         """Who is about to get room, and counts as if they had it."""
         self._ever: dict[tuple[object, ...], bool] = {}
         self._paths: dict[object, Path] = {}
+        self._amounts: dict[int, tuple[Amounts, Amounts]] = {}
 
     # --- who waits ---------------------------------------------------------------
 
     def claim(self, session: PendingSession) -> None:
         """Let *session*, which waits for room and nothing else, claim its due."""
-        path, asked = self._path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), self._amounts_of(session)
         constrained = session.labels or (session.nodes and session.only_nodes)
         if constrained or not self._tree.entitled(path, asked):
             return
@@ -100,7 +103,7 @@ class Guarantees:
     def expect(self, session: PendingSession) -> None:
         """Count *session* as if it had room: it is kept, or others leave for it."""
         if session.id not in self._expected:
-            path, asked = self._path_of(session), amounts_of(session)
+            path, asked = self._path_of(session), self._amounts_of(session)
             self._expected[session.id] = path, asked
             self._tree.take(path, asked, session.id)
 
@@ -108,7 +111,7 @@ class Guarantees:
         """Count *session*, which has got room."""
         if self._expected.pop(session.id, None) is None:
             path = self._path_of(session)
-            self._tree.take(path, amounts_of(session), session.id)
+            self._tree.take(path, self._amounts_of(session), session.id)
 
     def _path_of(self, session: PendingSession) -> Path:
         """Name the user of a session, whose sessions share their scopes."""
@@ -117,6 +120,17 @@ class Guarantees:
         if path is None:
             path = self._paths[key] = path_of(session)
         return path
+
+    def _amounts_of(self, session: PendingSession) -> Amounts:
+        """Return what counts of a session, in what is quickest to look things up in."""
+        amounts = amounts_of(session)
+        known = self._amounts.get(id(amounts))
+        if known is None:
+            if len(self._amounts) > _MOST_KNOWN:
+                self._amounts.clear()
+            # Kept beside it, so that nothing else gets its identity.
+            known = self._amounts[id(amounts)] = amounts, dict(amounts.items())
+        return known[1]
 
     @contextmanager
     def _without(self, session: PendingSession) -> Iterator[None]:
@@ -156,13 +170,13 @@ class Guarantees:
 
     def is_entitled(self, session: PendingSession) -> bool:
         """Tell whether some scope of *session* stays within its guarantee with it."""
-        path, asked = self._path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), self._amounts_of(session)
         with self._without(session):
             return bool(self._tree.entitled(path, asked))
 
     def refuse(self, session: PendingSession) -> str:
         """Say why *session* may not start whatever room there is; empty if it may."""
-        path, asked = self._path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), self._amounts_of(session)
         stays = not session.preemptible
         free = self._free.now()
         if session.id not in self._expected:
@@ -225,7 +239,7 @@ class Guarantees:
         self, session: PendingSession
     ) -> list[tuple[RunningSession, set[str]]]:
         """List who borrows what *session* is due, and which slots; the newest first."""
-        path, asked = self._path_of(session), amounts_of(session)
+        path, asked = self._path_of(session), self._amounts_of(session)
         found = self._tree.find_reclaimable(
             path, asked, self._holdings, self._borrowers
         )

@@ -25,6 +25,7 @@ The rules, in full:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -147,11 +148,17 @@ class QuotaTree:
     def _is_entitled(
         self, scope: Path, asked: Amounts, besides: Amounts | None = None
     ) -> bool:
+        quota = self._quotas.get(scope)
+        if quota is None:
+            return False
         any_listed = False
-        for slot, amount in self._listed(scope, asked):
+        for slot, due in quota.guaranteed.items():
+            amount = asked.get(slot, 0)
+            if not (amount and due):
+                continue
             any_listed = True
-            used = self.used(scope, slot) + (besides or {}).get(slot, 0)
-            if used + amount > self.guaranteed(scope, slot):
+            beside = besides.get(slot, 0) if besides else 0
+            if self.used(scope, slot) + beside + amount > due:
                 return False
         return any_listed
 
@@ -288,10 +295,10 @@ class QuotaTree:
         return tuple(_needed(victims, lacking))
 
 
-def _scopes(path: Path) -> Iterator[Path]:
-    """Yield the scopes that a user's path goes through, the widest first."""
-    for depth in range(1, len(path) + 1):
-        yield path[:depth]
+@lru_cache(maxsize=4096)
+def _scopes(path: Path) -> tuple[Path, ...]:
+    """Return the scopes that a user's path goes through, the widest first."""
+    return tuple(path[:depth] for depth in range(1, len(path) + 1))
 
 
 def contenders(ours: Path, theirs: Path) -> tuple[Path, Path]:

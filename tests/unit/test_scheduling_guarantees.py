@@ -454,12 +454,13 @@ def test_what_is_kept_for_a_patient_borrower_is_open_to_who_is_due():
     first = decide([patient], held, quotas=guaranteed(a=2))
     assert [r.session for r in first.reservations] == ["patient"]
 
-    due = wants("due", "a/p/u", gpus=2)
-    decided = decide(
-        [patient, due], held, quotas=guaranteed(a=2), reserved=first.reservations
-    )
+    for nodes in ((), ("n",)):
+        due = wants("due", "a/p/u", gpus=2, nodes=nodes)
+        decided = decide(
+            [patient, due], held, quotas=guaranteed(a=2), reserved=first.reservations
+        )
 
-    assert names(decided) == ["due"]
+        assert names(decided) == ["due"]
 
 
 def test_a_window_keeps_its_devices_from_who_is_due():
