@@ -19,6 +19,7 @@ from backendai_hub.core.sessions import (
 from backendai_hub.db.tables import (
     AllocationRow,
     ContainerRow,
+    DeviceRow,
     DomainRow,
     ProjectRow,
     ResourceGroupRow,
@@ -68,7 +69,9 @@ async def _load_holdings(
             AllocationRow.slices,
         )
         .join(ContainerRow, ContainerRow.id == AllocationRow.container_id)
-        .where(AllocationRow.freed_at.is_(None))
+        .join(DeviceRow, DeviceRow.id == AllocationRow.device_id)
+        # Devices that have left their node give nothing to anybody else.
+        .where(AllocationRow.freed_at.is_(None), DeviceRow.present)
         .order_by(AllocationRow.id)
     )
     held: dict[str, dict[tuple[str, str], list[Share]]] = {}

@@ -140,7 +140,7 @@ async def _sole_owners(
         )
         .distinct()
     )
-    return {agent: owner for agent, owner in rows}
+    return dict(rows)
 
 
 def _node(
@@ -190,8 +190,9 @@ def _devices(
 
 
 def _device(record: DeviceRecord, slots: Mapping[str, Balance]) -> DeviceState:
-    # What a device offered once, or is not cut into any more, it does not have.
-    total = {slot: b.quota for slot, b in slots.items() if b.quota}
+    # What a device offered once, or is not cut into any more, it does not have; but
+    # who holds it gives it back once.
+    total = {slot: b.quota or 0 for slot, b in slots.items() if b.quota or b.used}
     return DeviceState(
         id=record.id,
         name=record.name,

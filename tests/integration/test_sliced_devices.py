@@ -143,6 +143,25 @@ async def test_who_waits_for_slices_is_looked_at_when_they_are_free(
     assert await schedule(platform) == 1
 
 
+@pytest.mark.parametrize("traits", [{"instances": ["1g.5gb"]}, {"node": "other"}])
+async def test_room_is_kept_though_what_runs_holds_what_is_not_offered_any_more(
+    platform: Platform, traits: dict[str, object]
+):
+    """Its device is cut anew, or has left the node and another one has come."""
+    node = await add_cut_node(platform, instances=["3g.20gb"])
+    old = await start(platform, slots=ask(LARGE), server="1")
+    blocking = await start(platform, "carol", slots={"cpu": "3.9", "mem": "1"})
+    made = {"count": 1, "cut_like": "a100-40", "node": "node-1", **traits}
+    node.devices = [node.devices[0], *FakeAccelerator(**made).discover()]
+    await node.report()
+    new = (await submit(platform, "bob", slots=ask(SMALL))).session
+    platform.database.clock.pass_(2 * 3600)  # so long that something is kept for it
+    assert await why(platform, new)
+    await end(platform, old)
+    await end(platform, blocking)
+    assert await schedule(platform) == 1
+
+
 async def test_instances_are_limited_by_their_own_names(platform: Platform):
     await add_cut_node(platform)
     office = Office(platform)
