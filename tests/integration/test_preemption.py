@@ -11,6 +11,7 @@ from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.preemptions import Ending, Fate
 from backendai_hub.core.sessions import SessionResult, SessionStatus
 from backendai_hub.db.engine import Database
+from backendai_hub.operations.attachments import list_attached
 from backendai_hub.operations.deadlines import end_overdue
 from backendai_hub.operations.nodes import (
     judge_agents,
@@ -199,6 +200,7 @@ async def test_people_reach_their_session_until_it_is_gone(
 
     assert await status_of(platform, started.session) is S.PREEMPTED
     assert len((await load_routes(platform)).routes) == 1
+    assert await list_attached(platform) == []  # no server is started for it now
     await vanish(platform, node, started.session)
     assert (await load_routes(platform)).routes == []
     assert (await read(platform, started.session)).result is SessionResult.UNDEFINED
