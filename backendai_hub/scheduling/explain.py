@@ -47,6 +47,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     at_the_earliest: bool = False
     """Whether those before it in the queue may make it later."""
     ahead: int = 0
+    """How many before it may take what becomes free: those who are held do not."""
     after: str = ""
     """The session that has to end for that."""
     node: str = ""
@@ -171,7 +172,7 @@ class Explainer:
             changes=tuple(islice(changes, _MOST_CHANGES)),
             starts=forecast.starts,
             at_the_earliest=not forecast.exact,
-            ahead=place - 1,
+            ahead=sum(not self._queue[i].hold for i in order[: place - 1]),
             after="" if forecast.after is None else forecast.after.id,
             node="" if forecast.row < 0 else line.cluster.nodes[forecast.row].name,
             unknown=forecast.unknown,

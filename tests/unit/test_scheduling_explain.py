@@ -225,6 +225,14 @@ def test_those_before_it_take_what_becomes_free_first():
     assert (explain(found, "first").starts, explain(found).starts) == (100, 200)
 
 
+def test_those_before_it_who_are_held_are_not_in_its_way():
+    place, held = busy(100, 200, 300, 400)
+    first = pending("first", cpu=1, hold="held by root")
+    explanation = explain(waiting(place, held, first, pending(cpu=1)))
+    assert (explanation.position, explanation.ahead) == (2, 0)
+    assert explanation.starts == 100
+
+
 def test_those_before_it_who_end_in_time_make_room_again():
     place, held = busy(100, 9000, 9000, 9000)
     first = pending("first", cpu=1, lifetime=50)
