@@ -227,10 +227,9 @@ def test_a_node_for_one_person_is_anybodys_after_their_last_session():
 
 
 def test_a_group_that_is_asked_for_late_sees_what_has_started_before():
-    free = node("a", host(4), group="g")
     scenario = Scenario(
         begins=0,
-        nodes=(free,),
+        nodes=(node("a", host(4), group="g"), node("b", host(1), group="h")),
         arrivals=(
             arrive(0, pending("first", cpu=3, group="g"), 10),
             arrive(1, pending("anywhere", cpu=3), 10),
