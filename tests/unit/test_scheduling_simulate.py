@@ -21,9 +21,9 @@ from backendai_hub.scheduling.scenario import (
     to_records,
 )
 from backendai_hub.scheduling.simulate import Outcome, check_bounds, simulate
-from backendai_hub.scheduling.what_if import Change
 from backendai_hub.scheduling.snapshot import Share
 from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
+from backendai_hub.scheduling.what_if import Change
 from tests.unit.scheduling_snapshots import host, node, pending, running, snapshot
 
 NODE = '{"kind":"node","name":"a","slots":{"cpu":"4","mem":"8g"}}'

@@ -140,9 +140,7 @@ def end_clusters() -> None:
         )
     )
     ended = ("TERMINATED", "ERROR", "CANCELLED")
-    running = sa.select(sessions.c.id).where(
-        several, sessions.c.status.not_in(ended)
-    )
+    running = sa.select(sessions.c.id).where(several, sessions.c.status.not_in(ended))
     wanted = (containers.c.session_id.in_(running)) & (containers.c.gone_at.is_(None))
     nodes = sa.select(containers.c.agent_id).where(wanted)
     op.execute(
