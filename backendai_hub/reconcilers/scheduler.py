@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from backendai_hub.core.attempts import Result
 from backendai_hub.core.sessions import WAITING_WORDS, SessionStatus
@@ -38,6 +38,12 @@ _LEAST_PATIENCE = 0.01
 ANEW_SECONDS = 60.0
 """After so long everything is read from the database again, whatever is known."""
 
+_ANEW_TIMES = 20.0
+"""Or after so many times as long as that took: it costs a twentieth at most."""
+
+_LEAST_TRIED = 1000
+"""So many counts may be of sessions that have gone before they are looked for."""
+
 
 class SchedulerReconciler(Reconciler):
     """Look at what has changed; plan if anybody could gain from it; apply; explain.
@@ -50,11 +56,19 @@ class SchedulerReconciler(Reconciler):
     rest = 3.0
     longest_rest = 0.05
 
-    def __init__(self, platform: Platform, signals: Signals) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        signals: Signals,
+        *,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         super().__init__(platform, signals)
         self._view = QueueView(platform)
-        self._clock = asyncio.get_running_loop().time
-        self._planned_at = self._read_at = self._counted_at = self._clock()
+        self._clock = clock or asyncio.get_running_loop().time
+        self._planned_at = self._counted_at = self._clock()
+        self._anew_at = self._planned_at
+        """When everything is to be read from the database again."""
         self._reasons: Mapping[str, str] = {}
         self._tried: Counter[str] = Counter()
         """How often each has been tried since that was written down."""
@@ -65,10 +79,7 @@ class SchedulerReconciler(Reconciler):
         """Run one pass and return how many sessions were placed."""
         ticket = self.signals.ticket(self.name)
         now = self._clock()
-        if now - self._read_at >= ANEW_SECONDS:
-            self._view.forget()
-            self._read_at = now
-        gained = await self._view.refresh()
+        gained = await self._look()
         placed = 0
         if gained or now - self._planned_at >= self.resync_seconds:
             self._planned_at = float("-inf")  # if this fails, it is made again
@@ -86,6 +97,17 @@ class SchedulerReconciler(Reconciler):
             else min(self.resync_seconds, max(moment, _LEAST_PATIENCE))
         )
 
+    async def _look(self) -> bool:
+        """Read what has changed, or everything if that was long ago."""
+        began = self._clock()
+        if began < self._anew_at:
+            return await self._view.refresh()
+        self._view.forget()
+        gained = await self._view.refresh()
+        ended = self._clock()
+        self._anew_at = ended + max(ANEW_SECONDS, _ANEW_TIMES * (ended - began))
+        return gained
+
     async def _plan(self, snapshot: Snapshot) -> int:
         self._reasons = {}
         if not snapshot.queue:
@@ -93,6 +115,8 @@ class SchedulerReconciler(Reconciler):
         decided = await self._decide(snapshot)
         self._reasons = decided.waiting
         self._tried.update(decided.waiting.keys())
+        if len(self._tried) > _LEAST_TRIED + 2 * len(decided.waiting):
+            self._forget_gone()
         placed = 0
         for batch in in_batches(decided.placements):
             waited = self._take_tried([p.session for p in batch])
@@ -152,12 +176,14 @@ class SchedulerReconciler(Reconciler):
 
     async def _count(self) -> None:
         """Write down how often those were tried who have been tried most."""
-        gone = self._tried.keys() - self._view.records.keys()
-        for session_id in gone:
-            del self._tried[session_id]
+        self._forget_gone()
         now = self._clock()
         if not self._tried or now - self._counted_at < self.resync_seconds:
             return
         self._counted_at = now
         most = [session_id for session_id, _ in self._tried.most_common(AT_ONCE)]
         await count_attempts(self.platform, list(self._take_tried(most).values()))
+
+    def _forget_gone(self) -> None:
+        for session_id in self._tried.keys() - self._view.records.keys():
+            del self._tried[session_id]

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from backendai_hub.core.access import Caller
 from backendai_hub.db.sessions import list_waiting
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_view import QueueView
+from backendai_hub.operations.sessions import terminate_session
 from backendai_hub.reconcilers import scheduler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
-from tests.factories import add_node, make_device, start, submit
+from tests.factories import add_node, make_device, principal_of, start, submit
 
 ASKED = {"cpu": "3", "mem": "1"}
 
@@ -80,3 +83,77 @@ async def test_a_pass_that_fails_is_made_again_and_not_only_some_seconds_later(
             await reconciler.reconcile()
     assert await reconciler.reconcile() == 1
     assert asked.id not in await read_reasons(platform)
+
+
+class Watch:
+    """A clock that runs only while it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_reading_everything_anew_takes_a_twentieth_of_the_time_at_most(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    watch, anew = Watch(), []
+    reconciler = SchedulerReconciler(platform, Signals(), clock=watch)
+    forget, refresh = QueueView.forget, QueueView.refresh
+
+    def note(view: QueueView) -> None:
+        anew.append(watch.now)
+        forget(view)
+
+    async def take_ten_seconds(view: QueueView) -> bool:
+        watch.now += 10
+        return await refresh(view)
+
+    monkeypatch.setattr(QueueView, "forget", note)
+    await reconciler.reconcile()
+    watch.now = 59
+    await reconciler.reconcile()
+    assert anew == [0]
+    with monkeypatch.context() as patch:
+        patch.setattr(QueueView, "refresh", take_ten_seconds)
+        watch.now = 60
+        await reconciler.reconcile()
+    assert anew == [0, 60]
+    for moment in (130, 269, 270, 329, 330):
+        watch.now = moment
+        await reconciler.reconcile()
+    assert anew == [0, 60, 270, 330], "200 seconds after it had ended, then 60"
+
+
+async def test_who_has_gone_is_forgotten_also_while_there_is_news_all_the_time(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(scheduler, "_LEAST_TRIED", 2)
+    node = await add_node(
+        platform, devices=[make_device(slots={"cpu": 4000, "mem": 9})]
+    )
+    await start(platform, "zoe", slots=ASKED)
+    signals = Signals()
+    reconciler = SchedulerReconciler(platform, signals)
+    explain = scheduler.explain
+
+    async def explain_and_be_called(*given: Any) -> int:
+        signals.wake("scheduler")
+        return await explain(*given)
+
+    monkeypatch.setattr(scheduler, "explain", explain_and_be_called)
+    monkeypatch.setattr(scheduler, "in_batches", lambda some: [[one] for one in some])
+    await submit(platform, "alice", slots=ASKED)
+    await submit(platform, "bob", slots=ASKED)
+    zoe = await principal_of(platform, "zoe", Caller.USER)
+    for number in range(9):
+        # Two wait, and one comes, is told why, is tried again, and goes.
+        guest = (
+            await submit(platform, "zoe", server=f"s{number}", slots=ASKED)
+        ).session
+        for free in (2 * number, 2 * number + 1):
+            node.devices = [make_device(slots={"cpu": 4000 + free, "mem": 9})]
+            await node.report()
+            await reconciler.reconcile()
+        await terminate_session(platform, zoe, guest.id)
+    assert len(reconciler._tried) <= 2 + 2 * 3
