@@ -175,7 +175,8 @@ async def list_pending_times(
 ) -> list[Allowance]:
     """List the waiting sessions whose resource group lets them wait only so long.
 
-    While one is held its time does not run, and afterwards it goes on.
+    While one is held its time does not run, and afterwards it goes on. One that is back
+    in the queue, since it made room or was lost with its node, waits from then on.
     """
     timeouts = await _list_pending_timeouts(connection)
     limited = [group for group, (_, seconds) in timeouts.items() if seconds > 0]
@@ -189,16 +190,16 @@ async def list_pending_times(
     if session_id is not None:
         query = query.where(SessionRow.id == session_id)
     rows = (await connection.execute(query.order_by(SessionRow.id))).all()
-    held = await _list_held(connection, session_id) if rows else {}
+    waits = await _load_waits(connection, session_id) if rows else {}
     found = []
     for row in rows:
         name, seconds = timeouts.get(row.resource_group_id, ("", 0))
-        holding = held.get(row.id, _Held())
+        wait = waits.get(row.id, _Wait())
         found.append(
             Allowance(
                 session_id=row.id,
-                since=row.created_at + holding.total,
-                seconds=0 if holding.since is not None else seconds,
+                since=(wait.since or row.created_at) + wait.held,
+                seconds=0 if wait.held_since is not None else seconds,
                 giver=name,
                 deadline_at=row.deadline_at,
             )
@@ -206,39 +207,57 @@ async def list_pending_times(
     return found
 
 
-class _Held(msgspec.Struct):
-    """How long a waiting session has been held, and since when it is again."""
+class _Wait(msgspec.Struct):
+    """Since when a session is in the queue, unless from its beginning, and held."""
 
-    total: timedelta = timedelta(0)
     since: datetime | None = None
+    held: timedelta = timedelta(0)
+    held_since: datetime | None = None
+    placed: bool = False
 
 
-async def _list_held(
+_TELLING = (
+    EventKind.SESSION_SCHEDULED,
+    EventKind.SESSION_REQUEUED,
+    EventKind.SESSION_HELD,
+    EventKind.SESSION_RELEASED,
+)
+
+
+async def _load_waits(
     connection: AsyncConnection, session_id: str | None
-) -> dict[str, _Held]:
-    """Tell from their histories how long waiting sessions have been held."""
+) -> dict[str, _Wait]:
+    """Tell from their histories how long waiting sessions have been in the queue."""
     query = (
         select(EventRow.session_id, EventRow.kind, EventRow.at)
         .join(SessionRow, SessionRow.id == EventRow.session_id)
         .where(
             SessionRow.status == str(SessionStatus.PENDING),
-            EventRow.kind.in_(
-                [str(EventKind.SESSION_HELD), str(EventKind.SESSION_RELEASED)]
-            ),
+            EventRow.kind.in_([str(kind) for kind in _TELLING]),
         )
         .order_by(EventRow.seq)
     )
     if session_id is not None:
         query = query.where(SessionRow.id == session_id)
-    found: dict[str, _Held] = {}
+    found: dict[str, _Wait] = {}
     for session, kind, at in await connection.execute(query):
-        held = found.setdefault(str(session), _Held())
-        if kind == str(EventKind.SESSION_HELD):
-            held.since = held.since or at  # holding again only changes the reason
-        elif held.since is not None:
-            held.total += at - held.since
-            held.since = None
+        wait = found.get(str(session), _Wait())
+        found[str(session)] = _follow(wait, EventKind(kind), at)
     return found
+
+
+def _follow(wait: _Wait, kind: EventKind, at: datetime) -> _Wait:
+    """Return what one more event makes of a wait."""
+    if kind is EventKind.SESSION_SCHEDULED:
+        wait.placed = True
+    elif kind is EventKind.SESSION_REQUEUED and wait.placed:
+        return _Wait(since=at)  # not one for which room was kept: it never left
+    elif kind is EventKind.SESSION_HELD:
+        wait.held_since = wait.held_since or at  # again only changes the reason
+    elif kind is EventKind.SESSION_RELEASED and wait.held_since is not None:
+        wait.held += at - wait.held_since
+        wait.held_since = None
+    return wait
 
 
 async def _list_pending_timeouts(

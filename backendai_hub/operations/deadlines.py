@@ -50,7 +50,8 @@ async def end_overdue(platform: Platform) -> int:
             silent = [n for n in behind if n.status is not AgentStatus.ALIVE]
             if silent:
                 name = silent[0].name
-                await explain(tx, now, f"waiting for {name}, which does not answer")
+                words = f"waiting for {name}, which does not answer"
+                await explain(tx, now, _keep_why(now) + words)
                 continue
             await give_up(tx, now, _reason(now, behind[0].name if behind else ""))
             ended += 1
@@ -70,6 +71,12 @@ async def _find_behind(tx: Transaction, record: SessionRecord) -> list[str]:
     if not ending:
         behind.sort(key=lambda m: progress_of(m.state))
     return list(dict.fromkeys(m.agent_id for m in behind))
+
+
+def _keep_why(record: SessionRecord) -> str:
+    """Return why a session leaves, which is told when it has left, or nothing."""
+    why = record.reason.split(";", 1)[0]
+    return "" if record.status in STARTING or not why else f"{why}; "
 
 
 def _reason(record: SessionRecord, node: str) -> str:
