@@ -39,8 +39,11 @@ class DryRunHandler(APIHandler):
         spawner = None if user is None else user.spawners[""]
         if not isinstance(spawner, AsksFirst):
             raise web.HTTPError(404, "nobody here starts sessions for this user")
+        chosen = self.get_json_body() or {}
+        if not isinstance(chosen, dict):
+            raise web.HTTPError(400, "send what is chosen as a JSON object")
         try:
-            outcome = await spawner.try_out(self.get_json_body() or {})
+            outcome = await spawner.try_out(chosen)
         except HubError as error:
             raise web.HTTPError(error.status, error.message) from error
         self.set_header("Content-Type", "application/json")

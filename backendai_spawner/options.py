@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.sessions import Session, check_session_name
@@ -82,6 +83,12 @@ def read_options(given: Mapping[str, Any]) -> SpawnOptions:
         or ClusterMode.SINGLE_NODE,
         cluster_strategy=_word(given, "cluster_strategy", ClusterStrategy),
     )
+
+
+def request_of(options: SpawnOptions, image: str, **more: Any) -> SessionRequest:
+    """Ask for what somebody chose, whether it is meant or only tried out."""
+    chosen = {**msgspec.structs.asdict(options), "slots": dict(options.slots)}
+    return SessionRequest(**{**chosen, "image": image, **more})
 
 
 def options_of(session: Session) -> SpawnOptions:

@@ -37,6 +37,7 @@ from backendai_spawner.options import (
     options_of,
     read_key,
     read_options,
+    request_of,
 )
 from backendai_spawner.progress import SpawnProgress
 from backendai_spawner.refusals import SpawnRefusedError, refusal_from
@@ -205,16 +206,9 @@ class BackendAISpawner(ConnectionSettings, Spawner):
         return environ
 
     def _request(self, options: SpawnOptions, image: str) -> SessionRequest:
-        return SessionRequest(
-            image=image,
-            name=options.name,
-            project=options.project,
-            resource_group=options.resource_group,
-            slots=dict(options.slots),
-            shmem=options.shmem,
-            cluster_size=options.cluster_size,
-            cluster_mode=options.cluster_mode,
-            cluster_strategy=options.cluster_strategy,
+        return request_of(
+            options,
+            image,
             attachment=self._attachment(),
             environ=_as_text(self.get_env()),
             argv=[str(word) for word in self.get_args()],
@@ -331,16 +325,8 @@ class BackendAISpawner(ConnectionSettings, Spawner):
         """Say what would become of a session with these options; nothing is begun."""
         options = read_options(given)
         await self._tell_groups()
-        return await self._client().sessions.dry_run(
-            SessionRequest(
-                image=options.image or "",
-                name=options.name,
-                project=options.project,
-                resource_group=options.resource_group,
-                slots=dict(options.slots),
-                shmem=options.shmem,
-            )
-        )
+        request = request_of(options, options.image or "")
+        return await self._client().sessions.dry_run(request)
 
     async def _check_presets(self, client: HubClient) -> PresetCheck | None:
         try:

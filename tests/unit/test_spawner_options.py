@@ -14,6 +14,7 @@ from backendai_spawner.options import (
     options_of,
     read_key,
     read_options,
+    request_of,
 )
 
 KEY = "0190a5b4-0000-7000-8000-000000000001"
@@ -31,6 +32,20 @@ def test_numbers_and_text_are_both_amounts():
 
 def test_cpu_and_mem_may_stand_alone():
     assert read_options({"cpu": 1, "mem": "1g"}).slots == {"cpu": "1", "mem": "1g"}
+
+
+def test_what_is_asked_for_is_all_that_was_chosen():
+    """Each option is one of the request, so that none is left out when it is sent."""
+    chosen = {"image": "python", "name": "train-1", "project": "vision"}
+    chosen |= {"resource_group": "gpus", "slots": {"cpu": "2"}, "shmem": "1g"}
+    chosen |= {"cluster_size": 2, "cluster_mode": "multi-node"}
+    chosen |= {"cluster_strategy": "spread"}
+    options = read_options(chosen)
+    assert msgspec.to_builtins(options) == chosen
+
+    asked = msgspec.to_builtins(request_of(options, "python", argv=["--debug"]))
+    assert chosen.items() <= asked.items()
+    assert asked["argv"] == ["--debug"]
 
 
 @pytest.mark.parametrize(
