@@ -14,7 +14,7 @@ from backendai_hub.api.problems import Problem
 from backendai_hub.api.sessions import SessionPage
 from backendai_hub.core.agents import Agent, AgentStatus
 from backendai_hub.core.errors import UnavailableError
-from backendai_hub.core.sessions import Session
+from backendai_hub.core.sessions import QUEUED, Session
 from backendai_hub.launcher.commands import Layout
 from backendai_hub.launcher.local_http import Answer, ask
 from backendai_hub.operations.account_changes import NewAccount
@@ -75,7 +75,7 @@ class PlatformApi:
         deadline = time.monotonic() + timeout
         while left := await self.live_sessions():
             # Those in the queue first: room that becomes free must not start them.
-            for session in sorted(left, key=lambda s: s.status != "PENDING"):
+            for session in sorted(left, key=lambda s: s.status not in QUEUED):
                 if session.id not in asked:
                     path = f"api/sessions/{session.id}/terminate"
                     await self._ask("POST", path, {"force": False})

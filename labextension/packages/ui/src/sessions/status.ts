@@ -24,6 +24,13 @@ export function toneOf(status: SessionStatus): Tone {
   return TONES[status] ?? 'neutral';
 }
 
+const QUEUED: readonly SessionStatus[] = ['PENDING', 'RESERVED'];
+
+/** Whether it has not begun and waits, so that stopping it takes it out of the queue. */
+export function isQueued(status: SessionStatus | undefined): boolean {
+  return status !== undefined && QUEUED.includes(status);
+}
+
 const TERMINAL: readonly SessionStatus[] = ['TERMINATED', 'ERROR', 'CANCELLED'];
 
 export function isEnded(status: SessionStatus): boolean {

@@ -6,6 +6,7 @@ import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
 import { ConfirmDialog } from '../kit/ConfirmDialog';
 import { keys, terminateSession } from '../queries';
+import { isQueued } from './status';
 import { markStopping, replaceSession } from './view';
 
 export function useStopSession(): { ask(session: Session): void; dialog: ReactNode } {
@@ -32,7 +33,7 @@ export function useStopSession(): { ask(session: Session): void; dialog: ReactNo
         }
       }}
     >
-      {asked?.status === 'PENDING' ? (
+      {isQueued(asked?.status) ? (
         <p>{t('sessions.stopPending')}</p>
       ) : (
         <>

@@ -104,6 +104,12 @@ describe('stopping', () => {
     expect(after.items.map(row => row.status)).toEqual(['TERMINATING', 'CANCELLED', 'RUNNING']);
   });
 
+  test('whoever waits while others make room for it has not started either', () => {
+    const page = pageOf(makeSession({ id: 'a', status: 'RESERVED' }));
+
+    expect(markStopping(page, 'a').items[0]?.status).toBe('CANCELLED');
+  });
+
   test('an answer never undoes what an event has told already', () => {
     const page = pageOf(makeSession({ revision: 6, status: 'TERMINATED' }));
     const answer = makeSession({ revision: 5, status: 'TERMINATING' });

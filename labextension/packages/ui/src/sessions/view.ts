@@ -1,6 +1,6 @@
 /** Which sessions a list shows, and how one event changes a page of them. */
 import type { EventMessage, Session, SessionPage } from '@backendai/api';
-import { isEnded } from './status';
+import { isEnded, isQueued } from './status';
 
 export type StatusFilter = 'live' | 'ended' | 'all';
 export type Order = 'created_at' | '-created_at';
@@ -91,7 +91,7 @@ export function markStopping(page: SessionPage, id: string): SessionPage {
     ...page,
     items: page.items.map(row =>
       row.id === id
-        ? { ...row, status: row.status === 'PENDING' ? 'CANCELLED' : 'TERMINATING', reason: '' }
+        ? { ...row, status: isQueued(row.status) ? 'CANCELLED' : 'TERMINATING', reason: '' }
         : row
     )
   };
