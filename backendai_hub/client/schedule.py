@@ -18,6 +18,7 @@ from backendai_hub.api.preemptions import (
 )
 from backendai_hub.api.simulations import (
     ExportedTrace,
+    SimulationProgress,
     SimulationReport,
     SimulationRequest,
 )
@@ -147,10 +148,27 @@ class Schedule(Part):
             act_for=self._act_for,
         )
 
-    async def export(self) -> ExportedTrace:
-        """Return how things are, as a trace that can be simulated."""
+    async def export(
+        self, *, days: int | None = None, pseudonyms: bool = False
+    ) -> ExportedTrace:
+        """Return how things are, or what ran in the last *days*, as a trace.
+
+        With *pseudonyms* nobody in it is called by their name.
+        """
+        asked = {"days": days, "pseudonyms": "true" if pseudonyms else None}
         return await self._transport.get(
-            "schedule/trace", ExportedTrace, act_for=self._act_for
+            "schedule/trace",
+            ExportedTrace,
+            SimulationProgress,
+            params=asked,
+            act_for=self._act_for,
+            wait=_SIMULATION_SECONDS,
+        )
+
+    async def simulation_progress(self) -> SimulationProgress:
+        """Say how far the simulation is that is being made, if one is."""
+        return await self._transport.get(
+            "schedule/simulate", SimulationProgress, act_for=self._act_for
         )
 
     async def simulate(self, request: SimulationRequest) -> SimulationReport:

@@ -195,6 +195,7 @@ class SyncSchedule(Twin[Schedule]):
     queue = gathering(Schedule.queue)
     export = blocking(Schedule.export)
     simulate = blocking(Schedule.simulate)
+    simulation_progress = blocking(Schedule.simulation_progress)
 
 
 class SyncAudit(Twin[Audit]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,47 +11,76 @@ import click
 
 from backendai_hub.api.simulations import (
     AddedRequest,
+    PreemptionChange,
+    QuotaRequest,
     SimulationReport,
     SimulationRequest,
 )
 from backendai_hub.commandline.asking import Asking, make_command
+from backendai_hub.commandline.following import following
 from backendai_hub.commandline.plot import draw_spark, draw_svg, spread, tell_seconds
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.simulation import Figures, WaitFigures
 
 _MOST_BYTES: Final = 3 << 20
+_COUNTED: Final = ("nodes", "requests", "left_out")
+_OF_ADDED: Final = ("run_time", "project", "owner", "job_priority")
+_RULES: Final = ("enabled", "order", "mode", "min_runtime", "victim_scope")
+_SCOPES: Final = frozenset({"domain", "project", "user"})
+_RULE_OPTIONS: Final = (
+    click.Option(
+        ["--preemption/--no-preemption", "enabled"],
+        default=None,
+        help="Let sessions displace others by job priority, or not.",
+    ),
+    click.Option(
+        ["--order"],
+        type=click.Choice(
+            ["oldest", "newest", "fewest-sessions", "smallest-resources"]
+        ),
+        help="Who is displaced first.",
+    ),
+    click.Option(
+        ["--mode"],
+        type=click.Choice(["terminate", "reschedule"]),
+        help="Whether those who are displaced end, or start over.",
+    ),
+    click.Option(
+        ["--min-runtime"],
+        type=click.IntRange(min=0),
+        help="Seconds that nobody is displaced before.",
+    ),
+    click.Option(
+        ["--victim-scope"],
+        type=click.Choice(["user", "project", "domain", "resource-group"]),
+        help="Whose sessions may be displaced.",
+    ),
+)
 
 
-async def _export(asking: Asking, *, file: str) -> None:
-    exported = await asking.client.schedule.export()
+async def _export(
+    asking: Asking, *, file: str, days: int | None, pseudonyms: bool
+) -> None:
+    exported = await asking.client.schedule.export(days=days, pseudonyms=pseudonyms)
     _write_file(file, exported.trace)
+    told = {name: getattr(exported, name) for name in _COUNTED}
     asking.output.say(
         f"wrote {exported.nodes} nodes and {exported.requests} requests to {file}",
-        {"file": file, "nodes": exported.nodes, "requests": exported.requests},
+        {"file": file, **told},
     )
+    if exported.left_out:
+        asking.output.note(
+            f"{exported.left_out} that ran at the beginning are left out: their nodes"
+            " or devices are not there any more"
+        )
 
 
 async def _simulate(
-    asking: Asking,
-    *,
-    trace: str | None,
-    drain: tuple[str, ...],
-    add: tuple[str, ...],
-    weight: tuple[str, ...],
-    plot: str | None,
-    **given: Any,
+    asking: Asking, *, trace: str | None, plot: str | None, **given: Any
 ) -> None:
-    of_added = {name: given.pop(name) for name in ("run_time", "project")}
-    added = [AddedRequest(slots=_read_slots(text), **of_added) for text in add]
-    report = await asking.client.schedule.simulate(
-        SimulationRequest(
-            trace=None if trace is None else _read_file(trace),
-            drain=list(drain),
-            add=added,
-            weights=dict(_read_weight(text) for text in weight),
-            **given,
-        )
-    )
+    request = _write_request(None if trace is None else _read_file(trace), given)
+    async with following(asking.client.schedule, sys.stderr):
+        report = await asking.client.schedule.simulate(request)
     if plot is not None:
         _write_file(plot, draw_svg(courses_of(report)))
     if asking.output.as_json:
@@ -59,6 +89,28 @@ async def _simulate(
     asking.output.show_list(list(make_table(report)), ("figure", *names_of(report)))
     for line in tell_rest(report):
         asking.output.note(line)
+
+
+def _write_request(trace: str | None, given: dict[str, Any]) -> SimulationRequest:
+    """Ask what the options say."""
+    of_added = {name: given.pop(name) for name in _OF_ADDED}
+    rules = {name: given.pop(name) for name in _RULES}
+    quotas = [
+        *(_read_quota("guarantee", text) for text in given.pop("guarantee")),
+        *(_read_quota("maximum", text) for text in given.pop("maximum")),
+    ]
+    return SimulationRequest(
+        trace=trace,
+        drain=list(given.pop("drain")),
+        add=[
+            AddedRequest(slots=_read_slots(text), **of_added)
+            for text in given.pop("add")
+        ],
+        weights=dict(_read_weight(text) for text in given.pop("weight")),
+        preemption=PreemptionChange(**rules),
+        quotas=quotas,
+        **given,
+    )
 
 
 def _write_file(name: str, text: str) -> None:
@@ -77,16 +129,31 @@ def _read_file(name: str) -> str:
         raise InvalidRequestError(f"{name}: this is no text in UTF-8") from None
 
 
-def _read_slots(text: str) -> dict[str, Any]:
+def _read_slots(text: str, option: str = "--add") -> dict[str, Any]:
     slots = {}
     for part in text.split(","):
         name, equals, amount = part.partition("=")
         if not (name and equals and amount):
             raise InvalidRequestError(
-                f"--add: {part!r} is no amount; write cuda.device=4,cpu=16"
+                f"{option}: {part!r} is no amount; write cuda.device=4,cpu=16"
             )
         slots[name.strip()] = amount.strip()
     return slots
+
+
+def _read_quota(option: str, text: str) -> QuotaRequest:
+    scope, _, rest = text.partition(":")
+    name, colon, amounts = rest.partition(":")
+    if scope not in _SCOPES or not (name and colon):
+        raise InvalidRequestError(
+            f"--{option}: {text!r} will not do; write project:vision:cuda.device=4"
+        )
+    slots = _read_slots(amounts, f"--{option}")
+    given: dict[str, Any] = {"scope": scope, "name": name}
+    if option == "guarantee":
+        return QuotaRequest(**given, guaranteed=slots)
+    lifted = {slot: None if n == "none" else n for slot, n in slots.items()}
+    return QuotaRequest(**given, maximum=lifted)
 
 
 def _read_weight(text: str) -> tuple[str, float]:
@@ -134,6 +201,9 @@ def _tell(figures: Figures) -> Iterator[tuple[str, str]]:
         yield f"{slot} in use", f"{part:.1%}"
     if figures.fairness is not None:
         yield "fairness (Jain)", f"{figures.fairness:.3f}"
+    if figures.displaced:
+        yield "had to go for others", str(figures.displaced)
+        yield "of these for a guarantee", str(figures.reclaimed)
     yield "takes", tell_seconds(figures.seconds)
 
 
@@ -156,12 +226,36 @@ def tell_rest(report: SimulationReport) -> Iterator[str]:
     if report.assumed:
         many = "1 session says" if report.assumed == 1 else f"{report.assumed} say"
         yield f"{many} nothing of how long it runs; see --usual-run-time"
+    if report.held:
+        many = "1 session is" if report.held == 1 else f"{report.held} are"
+        yield f"{many} held, and took no part"
+    if report.recorded is not None:
+        waits = dict(_tell_waits("", report.recorded))
+        yield (
+            f"recorded: mean wait {waits['mean wait']}, longest {waits['longest wait']}"
+        )
     for name, figures in courses_of(report):
+        yield from _tell_displaced(name, figures)
         course = draw_spark(spread(figures.points, figures.seconds, "waiting"))
         most = max((point.waiting for point in figures.points), default=0)
         yield f"{name:<6} waiting {course} {most} at most"
         course = draw_spark([1.0, *spread(figures.points, figures.seconds, "used")])
         yield f"{name:<6} in use  {course[1:]}"
+
+
+def _tell_displaced(name: str, figures: Figures) -> Iterator[str]:
+    """Yield who had to go for whom, the first of them."""
+    for one in figures.displacements:
+        why = "has a guarantee" if one.kind == "reclaim" else "is more urgent"
+        then = "starts over" if one.mode == "reschedule" else "is ended"
+        yield (
+            f"{name:<6} after {tell_seconds(one.at)} {one.session} of {one.owner}"
+            f" ({one.project}) {then} for {one.by} of {one.by_owner}"
+            f" ({one.by_project}), who {why}; it had run {tell_seconds(one.ran)}"
+        )
+    more = figures.displaced - len(figures.displacements)
+    if more:
+        yield f"{name:<6} and {more} more have to go"
 
 
 # --- the commands ---------------------------------------------------------------------
@@ -172,7 +266,19 @@ def make_export() -> click.Command:
     return make_command(
         "export",
         _export,
-        [click.Argument(["file"], type=click.Path(dir_okay=False, writable=True))],
+        [
+            click.Argument(["file"], type=click.Path(dir_okay=False, writable=True)),
+            click.Option(
+                ["--days"],
+                type=click.IntRange(1, 366),
+                help="Write what was asked for and ran in so many days, not how it is.",
+            ),
+            click.Option(
+                ["--pseudonyms"],
+                is_flag=True,
+                help="Write numbers for domains, projects and users.",
+            ),
+        ],
         help="Write nodes, what runs, who waits and limits to FILE, as a trace.",
     )
 
@@ -207,6 +313,16 @@ def make_simulate() -> click.Command:
             click.Option(
                 ["--project"], default="default", help="For which project it is added."
             ),
+            click.Option(
+                ["--owner"], default="somebody", help="For which user it is added."
+            ),
+            click.Option(
+                ["--job-priority"],
+                type=int,
+                default=0,
+                show_default=True,
+                help="The job priority of what is added.",
+            ),
             click.Option(["--sequencer"], help="Another order of the queue."),
             click.Option(["--placement"], help="Another choice of nodes."),
             click.Option(
@@ -214,6 +330,19 @@ def make_simulate() -> click.Command:
                 multiple=True,
                 metavar="NAME=NUMBER",
                 help="Another weight of a domain, project or user.",
+            ),
+            *_RULE_OPTIONS,
+            click.Option(
+                ["--guarantee"],
+                multiple=True,
+                metavar="SCOPE:NAME:SLOT=AMOUNT,…",
+                help="Another guarantee, such as project:vision:cuda.device=4.",
+            ),
+            click.Option(
+                ["--maximum"],
+                multiple=True,
+                metavar="SCOPE:NAME:SLOT=AMOUNT,…",
+                help="Another maximum; none lifts it.",
             ),
             click.Option(
                 ["--usual-run-time"],

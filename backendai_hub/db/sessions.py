@@ -381,6 +381,29 @@ async def list_waiting(
     return found
 
 
+async def list_since(
+    connection: AsyncConnection, since: datetime, most: int
+) -> list[SessionRecord]:
+    """List who has had room since then, or waits still: at most so many, newest first.
+
+    The platform's own sessions are not among them.
+    """
+    placed = SessionRow.scheduled_at.is_not(None) & (
+        SessionRow.ended_at.is_(None) | (SessionRow.ended_at > since)
+    )
+    query = (
+        select(_TABLE)
+        .where(
+            placed | SessionRow.status.in_(_QUEUED),
+            SessionRow.type != str(SessionType.SYSTEM),
+            SessionRow.ready,
+        )
+        .order_by(SessionRow.created_at.desc(), SessionRow.id.desc())
+        .limit(most)
+    )
+    return [_record(row._mapping) for row in await connection.execute(query)]
+
+
 async def list_reasons(
     connection: AsyncConnection, ids: Collection[str]
 ) -> dict[str, str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from backendai_hub.api.simulations import (
     ExportedTrace,
+    SimulationProgress,
     SimulationReport,
     SimulationRequest,
+    TraceQuery,
 )
 from backendai_hub.core.access import Action
 from backendai_hub.handlers.base import MOST_READ, APIHandler, operation
-from backendai_hub.operations.simulations import export_trace
+from backendai_hub.operations.scenarios import export_trace
 
 
 class ExportHandler(APIHandler):
@@ -17,10 +19,10 @@ class ExportHandler(APIHandler):
 
     path = "api/schedule/trace"
 
-    @operation(Action.READ_SCHEDULE)
+    @operation(Action.READ_SCHEDULE, query=TraceQuery)
     async def get(self) -> ExportedTrace:
-        """Write nodes, what runs, who waits, and the limits as a trace."""
-        return await export_trace(self.platform)
+        """Write nodes, what runs or ran, who waits, and the limits as a trace."""
+        return await export_trace(self.platform, self.decode_query(TraceQuery))
 
 
 class SimulateHandler(APIHandler):
@@ -28,6 +30,11 @@ class SimulateHandler(APIHandler):
 
     path = "api/schedule/simulate"
     most_body = MOST_READ
+
+    @operation(Action.READ_SCHEDULE)
+    async def get(self) -> SimulationProgress:
+        """Say how far the simulation is that is being made."""
+        return self.service.simulations.progress
 
     @operation(Action.READ_SCHEDULE)
     async def post(self, body: SimulationRequest) -> SimulationReport:

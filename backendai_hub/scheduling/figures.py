@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
-from backendai_hub.core.simulation import Figures, Point, WaitFigures
-from backendai_hub.scheduling.simulate import Moment, Outcome, Wait
+from backendai_hub.core.simulation import Displacement, Figures, Point, WaitFigures
+from backendai_hub.scheduling.simulate import Displaced, Moment, Outcome, Wait
 
+MOST_TOLD: Final = 20
+"""How many of those who had to go are named."""
 _MOST_POINTS = 200
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def find_figures(outcome: Outcome) -> Figures:
-    """Reckon the figures of an outcome. What a question adds is not counted."""
+def find_figures(outcome: Outcome, names: Mapping[str, str] = _NO_NAMES) -> Figures:
+    """Reckon the figures of an outcome. What a question adds is not counted.
+
+    *names* are what people call domains, projects and users, by id.
+    """
     waits = [wait for wait in outcome.waits if not wait.added]
     return Figures(
         seconds=outcome.ends - outcome.begins,
@@ -22,6 +30,31 @@ def find_figures(outcome: Outcome) -> Figures:
         fairness=jain(outcome.shares.values()),
         passes=outcome.passes,
         points=_points(outcome),
+        displaced=len(outcome.displaced),
+        reclaimed=sum(one.kind == "reclaim" for one in outcome.displaced),
+        displacements=[
+            _tell_displaced(one, outcome.begins, names)
+            for one in outcome.displaced[:MOST_TOLD]
+        ],
+    )
+
+
+def _tell_displaced(
+    one: Displaced, begins: int, names: Mapping[str, str]
+) -> Displacement:
+    _, project, owner = (names.get(key, key) for key in one.owner)
+    _, by_project, by_owner = (names.get(key, key) for key in one.by_owner)
+    return Displacement(
+        at=one.at - begins,
+        session=one.session,
+        owner=owner,
+        project=project,
+        by=one.by,
+        by_owner=by_owner,
+        by_project=by_project,
+        kind=one.kind,
+        mode=one.mode,
+        ran=one.ran,
     )
 
 

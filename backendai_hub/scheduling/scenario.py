@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from backendai_hub.core.quotas import COUNTERS, QuotaScope, ScopeKind
+from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import (
     MILLI,
     ResourceSlots,
     SlotType,
-    format_amount,
     slot_type,
 )
 from backendai_hub.scheduling.layouts import HOST_SLOTS
-from backendai_hub.scheduling.shares import Path
+from backendai_hub.scheduling.shares import Path, path_of
 from backendai_hub.scheduling.snapshot import (
     DeviceState,
     GroupPolicy,
+    Member,
     NodeState,
     PendingSession,
     ReservedWindow,
     RunningSession,
     ScopeKey,
+    ScopeQuota,
     Share,
     Snapshot,
 )
 from backendai_hub.scheduling.trace import (
     Line,
     Record,
-    TraceDevice,
     TraceError,
     TraceGroup,
     TraceLimit,
     TraceNode,
+    TraceQuota,
     TraceRequest,
     TraceRunning,
     TraceWeight,
@@ -47,7 +47,6 @@ from backendai_hub.scheduling.trace import (
 _RUNTIME = "trace"
 _REFERENCES = {_RUNTIME: ""}
 _WIDE = 4 * MILLI
-_TOLD = (ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER)
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +55,8 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     session: PendingSession
     run_time: int | None
+    waited: int | None = None
+    """How long it has really waited, where that was recorded."""
     added: bool = False
     """Whether it is one of those that a question adds."""
 
@@ -72,6 +73,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """Limits, with what those who run use of them."""
     groups: Mapping[str, GroupPolicy] = {}
     weights: Mapping[Path, float] = {}
+    held: int = 0
+    """How many others wait who are held: they take no part."""
+    projects: tuple[Path, ...] = ()
+    """Projects that could ask for something, too, after their domains."""
     names: Mapping[str, str] = {}
     """What people call domains, projects, users and nodes, by id."""
 
@@ -90,6 +95,7 @@ def default_groups(scenario: Scenario) -> dict[str, GroupPolicy]:
 def from_trace(lines: Sequence[Line]) -> Scenario:
     """Build what a trace tells."""
     records = [line.record for line in lines]
+    quotas = _quotas(records)
     nodes = {r.name: _node(r) for r in records if isinstance(r, TraceNode)}
     running = []
     for line in lines:
@@ -107,8 +113,8 @@ def from_trace(lines: Sequence[Line]) -> Scenario:
         arrivals=tuple(sorted(arrivals, key=lambda a: a.at)),
         running=tuple(running),
         windows=tuple(_window(r) for r in records if isinstance(r, TraceWindow)),
-        scopes=_count_use(_scopes(lines), running),
-        groups={r.name: _policy(r) for r in records if isinstance(r, TraceGroup)},
+        scopes=count_use(_scopes(lines), running),
+        groups=_policies(records, quotas),
         weights=_weights(records),
     )
 
@@ -184,8 +190,20 @@ def _arrival(
         lifetime=record.lifetime,
         nodes=record.nodes,
         labels=record.labels,
+        job_priority=record.job_priority,
+        preemptible=record.preemptible,
+        members=tuple(
+            Member(name=m.name, request=read_amounts(0, "members", m.slots))
+            for m in record.members
+        ),
+        layout=record.layout,
     )
-    return Arrival(at=record.submit, session=session, run_time=record.run_time)
+    return Arrival(
+        at=record.submit,
+        session=session,
+        run_time=record.run_time,
+        waited=record.waited,
+    )
 
 
 def _running(
@@ -204,7 +222,10 @@ def _running(
         scopes=_scopes_of(record),
         holdings=((record.node, tuple(shares)),),
         group=record.group,
+        started=-record.ran,
         ends=record.remaining,
+        job_priority=record.job_priority,
+        preemptible=record.preemptible,
     )
 
 
@@ -233,15 +254,38 @@ def _scopes(lines: Sequence[Line]) -> dict[ScopeKey, QuotaScope]:
     return scopes
 
 
-def _count_use(
+def count_use(
     scopes: Mapping[ScopeKey, QuotaScope], running: Iterable[RunningSession]
 ) -> dict[ScopeKey, QuotaScope]:
+    """Return limits with what these use of them."""
     used: dict[ScopeKey, dict[str, int]] = {key: {} for key in scopes}
     for session in running:
         for key in session.scopes:
             for slot, amount in held_by(session).items() if key in used else ():
                 used[key][slot] = used[key].get(slot, 0) + amount
     return {key: replace(scope, used=used[key]) for key, scope in scopes.items()}
+
+
+def _quotas(records: Iterable[Record]) -> dict[str, dict[Path, ScopeQuota]]:
+    """Return what scopes are guaranteed and have at most, by group."""
+    found: dict[str, dict[Path, ScopeQuota]] = {}
+    for record in records:
+        if isinstance(record, TraceQuota):
+            found.setdefault(record.group, {})[record.path] = ScopeQuota(
+                guaranteed=dict(read_amounts(0, "guaranteed", record.guaranteed)),
+                maximum=dict(read_amounts(0, "maximum", record.maximum)),
+            )
+    return found
+
+
+def _policies(
+    records: Iterable[Record], quotas: Mapping[str, Mapping[Path, ScopeQuota]]
+) -> dict[str, GroupPolicy]:
+    told = {r.name: _policy(r) for r in records if isinstance(r, TraceGroup)}
+    return {
+        group: replace(told.get(group, GroupPolicy()), quotas=quotas.get(group, {}))
+        for group in (*told, *(group for group in quotas if group not in told))
+    }
 
 
 def _policy(record: TraceGroup) -> GroupPolicy:
@@ -251,6 +295,7 @@ def _policy(record: TraceGroup) -> GroupPolicy:
         allow_split=record.allow_split,
         reserve_after=record.reserve_after,
         max_lifetime=record.max_lifetime,
+        preemption=record.preemption,
     )
 
 
@@ -282,150 +327,30 @@ def from_snapshot(
     *,
     usual_run_time: int,
     names: Mapping[str, str] | None = None,
+    starts: Mapping[str, int] = {},
 ) -> Scenario:
-    """Build what is so at the moment: nobody new comes, and those who run end."""
+    """Build what is so at the moment: nobody new comes, and those who run end.
+
+    Who is held does not ask until the time in *starts*, by id; without one, never.
+    """
+    asking = [s for s in snapshot.queue if not s.hold or s.id in starts]
     return Scenario(
         begins=snapshot.now,
         nodes=snapshot.nodes,
         arrivals=tuple(
             Arrival(
-                at=snapshot.now,
-                session=session,
+                at=max(snapshot.now, starts.get(session.id, 0)),
+                session=replace(session, hold=""),
                 run_time=session.lifetime or usual_run_time,
             )
-            for session in snapshot.queue
-            if not session.hold
+            for session in asking
         ),
         running=snapshot.running,
         windows=snapshot.windows,
         scopes=snapshot.scopes,
         groups=snapshot.groups,
+        held=len(snapshot.queue) - len(asking),
         names=names or {},
-    )
-
-
-def to_records(scenario: Scenario) -> Iterator[Record]:
-    """Yield a scenario as a trace, with the names that people know."""
-    names = scenario.names
-
-    def named(key: str) -> str:
-        return names.get(key, key)
-
-    for group, policy in scenario.groups.items():
-        yield TraceGroup(
-            name=named(group),
-            sequencer=policy.sequencer,
-            placement=policy.placement,
-            allow_split=policy.allow_split,
-            reserve_after=policy.reserve_after,
-            max_lifetime=policy.max_lifetime,
-        )
-    yield from _tell_limits(scenario.scopes.values())
-    for node in scenario.nodes:
-        yield _tell_node(node, named)
-    for window in scenario.windows:
-        yield _tell_window(window, scenario)
-    there = {n.id: n for n in scenario.nodes}
-    for running in scenario.running:
-        for index, (node_id, shares) in enumerate(running.holdings):
-            if node_id in there:
-                yield _tell_running(running, index, there[node_id], shares, scenario)
-    for arrival in scenario.arrivals:
-        yield _tell_request(arrival, scenario)
-
-
-def _tell_limits(scopes: Iterable[QuotaScope]) -> Iterator[TraceLimit]:
-    """Yield limits of amounts; how many sessions there may be is no slot of nodes."""
-    for scope in scopes:
-        told: dict[str, str | int | float] = {
-            slot: format_amount(slot, amount)
-            for slot, amount in scope.limits.items()
-            if amount is not None and slot not in COUNTERS
-        }
-        if told and scope.kind is not ScopeKind.KEYPAIR:
-            yield TraceLimit(scope=str(scope.kind), name=scope.name, slots=told)
-
-
-def _tell_node(node: NodeState, named: Any) -> TraceNode:
-    return TraceNode(
-        name=node.name,
-        slots={},
-        devices=tuple(
-            TraceDevice(name=d.name, slots=dict(ResourceSlots(d.total).to_text()))
-            for d in node.devices
-            if any(d.total.values())
-        ),
-        group=named(node.group),
-        architecture=node.architecture,
-        labels=dict(node.labels),
-        closed=node.closed,
-    )
-
-
-def _tell_window(window: ReservedWindow, scenario: Scenario) -> TraceWindow:
-    names, begins = scenario.names, scenario.begins
-    devices = {d.id: f"{n.name}/{d.name}" for n in scenario.nodes for d in n.devices}
-    return TraceWindow(
-        name=window.name,
-        starts=max(0, window.starts - begins),
-        ends=max(0, window.ends - begins),
-        nodes=tuple(names.get(n, n) for n in window.nodes),
-        devices=tuple(devices[d] for d in window.devices if d in devices),
-        open_to=tuple(
-            f"{kind.value}:{names.get(i, i)}"
-            for kind, i in window.open_to
-            if kind in _TOLD
-        ),
-        notice=window.notice,
-    )
-
-
-def _who(scopes: tuple[ScopeKey, ...], names: Mapping[str, str]) -> dict[str, str]:
-    found = {kind: names.get(i, i) for kind, i in scopes}
-    return {
-        "owner": found.get(ScopeKind.USER, "nobody"),
-        "project": found.get(ScopeKind.PROJECT, "default"),
-        "domain": found.get(ScopeKind.DOMAIN, "default"),
-    }
-
-
-def _tell_running(
-    running: RunningSession,
-    index: int,
-    node: NodeState,
-    shares: Sequence[Share],
-    scenario: Scenario,
-) -> TraceRunning:
-    devices = {d.id: d.name for d in node.devices}
-    held: dict[str, dict[str, str | int | float]] = {}
-    for share in shares:
-        slots = held.setdefault(devices[share.device], {})
-        slots[share.slot] = format_amount(share.slot, share.amount)
-    ends = running.ends
-    return TraceRunning(
-        id=running.id if not index else f"{running.id}/{index}",
-        group=scenario.names.get(running.group, running.group),
-        node=node.name,
-        held=held,
-        remaining=None if ends is None else max(0, ends - scenario.begins),
-        **_who(running.scopes, scenario.names),
-    )
-
-
-def _tell_request(arrival: Arrival, scenario: Scenario) -> TraceRequest:
-    session = arrival.session
-    return TraceRequest(
-        id=session.id,
-        submit=max(0, arrival.at - scenario.begins),
-        slots=dict(session.request.to_text()),
-        run_time=arrival.run_time,
-        lifetime=session.lifetime,
-        priority=session.priority,
-        architecture=session.architecture,
-        nodes=tuple(scenario.names.get(n, n) for n in session.nodes),
-        labels=dict(session.labels),
-        group=scenario.names.get(session.group, session.group),
-        **_who(session.scopes, scenario.names),
     )
 
 
@@ -469,6 +394,20 @@ def held_by(session: RunningSession) -> dict[str, int]:
         for share in shares:
             held[share.slot] = held.get(share.slot, 0) + share.amount
     return held
+
+
+def owner_of(session: RunningSession) -> Path:
+    """Name the user of a session in their project and domain."""
+    return path_of(
+        PendingSession(
+            id=session.id,
+            owner_id=session.owner_id,
+            request=ResourceSlots(),
+            references={},
+            architecture="",
+            scopes=session.scopes,
+        )
+    )
 
 
 def is_wide(request: ResourceSlots) -> bool:

@@ -7,16 +7,15 @@ next: an end, an arrival, the end of a reserved window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from backendai_hub.core.errors import InvalidRequestError, TooLargeError
-from backendai_hub.core.quotas import QuotaScope
 from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.scheduling.changes import charge_of
 from backendai_hub.scheduling.cluster import Cluster
@@ -28,8 +27,10 @@ from backendai_hub.scheduling.scenario import (
     default_groups,
     held_by,
     is_wide,
+    owner_of,
 )
-from backendai_hub.scheduling.shares import Path, ShareState, path_of
+from backendai_hub.scheduling.shares import Path, path_of
+from backendai_hub.scheduling.simulated_use import Held, Use
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     NodeState,
@@ -39,11 +40,9 @@ from backendai_hub.scheduling.snapshot import (
     PreemptionPlan,
     Reservation,
     RunningSession,
-    ScopeKey,
     Share,
     Snapshot,
 )
-from backendai_hub.scheduling.what_if import DRAINED
 
 MOST_EVENTS: Final = 50_000
 MOST_WORK: Final = 20_000_000
@@ -87,6 +86,20 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Displaced(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that had to go, for whom, and why that one."""
+
+    at: int
+    session: str
+    owner: Path
+    by: str
+    by_owner: Path
+    kind: Literal["priority", "reclaim"]
+    mode: Literal["terminate", "reschedule"]
+    ran: int
+    """For how many seconds it had run."""
+
+
 class Moment(msgspec.Struct, frozen=True):
     """How things are from some time on."""
 
@@ -107,8 +120,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     shares: Mapping[Path, float]
     """What each project has had, of the slot it has had most of, over its weight."""
     passes: int
-    displaced: int = 0
-    """How often a session had to go for another."""
+    displaced: tuple[Displaced, ...] = ()
+    """Who had to go for another, in the order of time."""
 
 
 def check_bounds(scenario: Scenario) -> None:
@@ -152,20 +165,21 @@ class _World:
         self._now = scenario.begins
         self._nodes = nodes
         self._there = {node.id for node in scenario.nodes}
-        self._use = _Use(scenario)
+        self._use = Use(scenario)
         self._policies = {**default_groups(scenario), **scenario.groups}
         self._queue: dict[str, Arrival] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Held] = {}
         self._number = count()
-        self._events: list[tuple[int, int, Arrival | _Running | None]] = []
+        self._events: list[tuple[int, int, Arrival | Held | None]] = []
         self._reserved: tuple[Reservation, ...] = ()
         self._last_nodes: dict[str, str] = {}
         self._reasons: Mapping[str, str] = {}
         self._waits: dict[str, Wait] = {}
         self._moments: list[Moment] = []
-        self._passes = self._displaced = self._ended = 0
+        self._displaced: list[Displaced] = []
+        self._passes = self._ended = 0
         for session in scenario.running:
-            self._begin(_Running(session, None, held_by(session)), session.ends)
+            self._begin(Held(session, None), session.ends)
         for arrival in scenario.arrivals:
             self._events.append((arrival.at, next(self._number), arrival))
         for window in scenario.windows:
@@ -202,19 +216,19 @@ class _World:
             capacity=self._use.capacity,
             shares=self._use.weigh(max(1, self._now - self._scenario.begins)),
             passes=self._passes,
-            displaced=self._displaced,
+            displaced=tuple(self._displaced),
         )
 
     def _next(self) -> int | None:
         """Tell when something happens next; the ends of the displaced do not."""
         while self._events:
             at, _, what = self._events[0]
-            if not isinstance(what, _Running) or self._is_here(what):
+            if not isinstance(what, Held) or self._is_here(what):
                 return at
             heappop(self._events)
         return None
 
-    def _is_here(self, running: _Running) -> bool:
+    def _is_here(self, running: Held) -> bool:
         return self._running.get(running.session.id) is running
 
     def _reach(self, moment: int) -> None:
@@ -240,7 +254,7 @@ class _World:
 
     # --- who comes and goes ----------------------------------------------------------
 
-    def _begin(self, running: _Running, ends: int | None) -> None:
+    def _begin(self, running: Held, ends: int | None) -> None:
         session = running.session
         self._running[session.id] = running
         if ends is not None:
@@ -248,7 +262,7 @@ class _World:
             heappush(self._events, (end, next(self._number), running))
         self._use.count(running, 1)
 
-    def _end(self, running: _Running) -> None:
+    def _end(self, running: Held) -> None:
         session = running.session
         del self._running[session.id]
         for node, shares in session.holdings:
@@ -311,22 +325,57 @@ class _World:
             preemptible=session.preemptible,
         )
         ends = None if arrival.run_time is None else self._now + arrival.run_time
-        self._begin(_Running(held, arrival, charge_of(session)), ends)
+        self._begin(Held(held, arrival, charge_of(session)), ends)
         if session.id not in self._waits:
             self._waits[session.id] = _wait(arrival, self._now - arrival.at, "")
 
     def _displace(self, proposal: PreemptionPlan) -> None:
         """Let victims go at once; those that may start over wait again."""
+        displacing = self._queue[proposal.session].session
         for victim in proposal.victims:
             running = self._running.get(victim.session)
             if running is None:
                 continue
             self._end(running)
-            self._displaced += 1
-            if proposal.mode == "reschedule" and running.arrival is not None:
-                self._queue[victim.session] = running.arrival
+            self._displaced.append(
+                Displaced(
+                    at=self._now,
+                    session=victim.session,
+                    owner=owner_of(running.session),
+                    by=displacing.id,
+                    by_owner=path_of(displacing),
+                    kind=proposal.kind,
+                    mode=proposal.mode,
+                    ran=self._now - running.session.started,
+                )
+            )
+            if proposal.mode == "reschedule":
+                again = running.arrival or self._ask_again(running.session)
+                self._queue[victim.session] = again
             else:
                 self._ended += 1
+
+    def _ask_again(self, session: RunningSession) -> Arrival:
+        """Describe somebody who ran at the beginning, and now waits to start over."""
+        nodes = {node.id: node for node in self._scenario.nodes}
+        here = [nodes[node] for node, _ in session.holdings if node in nodes]
+        ends = session.ends
+        return Arrival(
+            at=self._now,
+            run_time=None if ends is None else max(0, ends - session.started),
+            session=PendingSession(
+                id=session.id,
+                owner_id=session.owner_id,
+                request=ResourceSlots(held_by(session)),
+                references={node.runtime: "" for node in here},
+                architecture=here[0].architecture if here else "",
+                scopes=session.scopes,
+                group=session.group,
+                since=self._now,
+                job_priority=session.job_priority,
+                preemptible=session.preemptible,
+            ),
+        )
 
     def _policy_of(self, group: str) -> GroupPolicy:
         return self._policies.get(group, GroupPolicy())
@@ -341,119 +390,6 @@ class _World:
             )
             for group, policy in self._policies.items()
         }
-
-
-class _Running:
-    """A session that runs, who asked for it if that is known, and what it counts."""
-
-    def __init__(
-        self,
-        session: RunningSession,
-        arrival: Arrival | None,
-        charge: Mapping[str, int],
-    ) -> None:
-        self.session, self.arrival, self.charge = session, arrival, charge
-        self.held = held_by(session)
-
-
-class _Use:
-    """What is in use of the nodes, of limits and by whom, and has been."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.capacity = _capacity(scenario.nodes)
-        self.scopes: dict[ScopeKey, QuotaScope] = dict(scenario.scopes)
-        self._weights = scenario.weights
-        self._asking = {path_of(a.session)[:2] for a in scenario.arrivals}
-        self._held: dict[str, int] = {}
-        self._live: dict[Path, dict[str, int]] = {}
-        self._sums: dict[Path, dict[str, int]] = {}
-        self._states: dict[int, ShareState] = {}
-
-    def count(self, running: _Running, sign: int) -> None:
-        """Count a session that has started, or has ended."""
-        session = running.session
-        path = path_of(_named(session))
-        # Passes have been given the old one, and keep it.
-        live = dict(self._live.get(path, {}))
-        for slot, amount in running.held.items():
-            live[slot] = live.get(slot, 0) + sign * amount
-            self._held[slot] = self._held.get(slot, 0) + sign * amount
-        self._live[path] = {slot: amount for slot, amount in live.items() if amount}
-        if not self._live[path]:
-            del self._live[path]
-        # What ran at the beginning is in the scenario's limits already.
-        if running.arrival is not None or sign < 0:
-            self._charge(session.scopes, running.charge, sign)
-
-    def _charge(
-        self, scopes: Iterable[ScopeKey], charge: Mapping[str, int], sign: int
-    ) -> None:
-        for key in scopes:
-            scope = self.scopes.get(key)
-            if scope is not None:
-                used = dict(scope.used)
-                for slot, amount in charge.items():
-                    used[slot] = max(0, used.get(slot, 0) + sign * amount)
-                self.scopes[key] = replace(scope, used=used)
-
-    def last(self, seconds: int) -> None:
-        """Add up who holds what for so long."""
-        for path, held in self._live.items() if seconds > 0 else ():
-            sums = self._sums.setdefault(path[:2], {})
-            for slot, amount in held.items():
-                sums[slot] = sums.get(slot, 0) + amount * seconds
-
-    def now(self) -> dict[str, int]:
-        """Return what is in use of what there is."""
-        return {s: n for s, n in self._held.items() if n and s in self.capacity}
-
-    def shares(self, policy: GroupPolicy) -> ShareState:
-        """Return what a pass orders by."""
-        told = self._states.get(id(policy))
-        if told is None:
-            told = policy.shares if policy.shares is not None else ShareState()
-            told = self._states[id(policy)] = replace(
-                told,
-                capacity=told.capacity or self.capacity,
-                weights={**told.weights, **self._weights},
-            )
-        return replace(told, live=dict(self._live))
-
-    def weigh(self, lasted: int) -> dict[Path, float]:
-        """Return what each project has had, of what it has had most of."""
-        found = {}
-        for path in sorted(self._asking | self._sums.keys()):
-            parts = [
-                amount / (self.capacity[slot] * lasted)
-                for slot, amount in self._sums.get(path, {}).items()
-                if self.capacity.get(slot)
-            ]
-            found[path] = max(parts, default=0.0) / self._weights.get(path, 1)
-        return found
-
-
-def _named(session: RunningSession) -> PendingSession:
-    """Return what tells whose a session is."""
-    return PendingSession(
-        id=session.id,
-        owner_id=session.owner_id,
-        request=ResourceSlots(),
-        references={},
-        architecture="",
-        scopes=session.scopes,
-    )
-
-
-def _capacity(nodes: Iterable[NodeState]) -> dict[str, int]:
-    """Add up what there is; a node that is only drained stays part of it."""
-    capacity: dict[str, int] = {}
-    for node in nodes:
-        if node.closed not in {"", DRAINED}:
-            continue
-        for device in node.devices:
-            for slot, amount in device.total.items():
-                capacity[slot] = capacity.get(slot, 0) + amount
-    return capacity
 
 
 def _wait(arrival: Arrival, seconds: int | None, reason: str) -> Wait:

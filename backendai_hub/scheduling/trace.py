@@ -11,11 +11,12 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.groups import Preemption
 from backendai_hub.core.slots import ResourceSlots, parse_slots
 
 MOST_RECORDS: Final = 50_000
@@ -23,6 +24,7 @@ _MOST: Final = 10_000_000_000
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+JobPriority = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
 Amounts = dict[str, str | int | float]
 
 
@@ -66,12 +68,26 @@ class _Session(_Record, frozen=True, kw_only=True):
     project: Text = "default"
     domain: Text = "default"
     group: str = ""
+    job_priority: JobPriority = 0
+    preemptible: bool = True
+    """Whether it may have to go for others once it runs."""
+
+
+class TraceMember(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """One container of a session that has several."""
+
+    name: Text
+    slots: Amounts
 
 
 class TraceRequest(_Session, frozen=True, kw_only=True, tag="request"):
     """Somebody asks for something at some time, and uses it for so long.
 
     ``lifetime`` is how long it may run, if it says so; ``run_time`` how long it does.
+    ``slots`` is what all ``members`` ask for together. ``waited`` is how long it has
+    really waited, where that was recorded.
     """
 
     submit: Seconds
@@ -82,6 +98,9 @@ class TraceRequest(_Session, frozen=True, kw_only=True, tag="request"):
     architecture: str = "x86_64"
     nodes: tuple[str, ...] = ()
     labels: dict[str, str] = {}
+    members: tuple[TraceMember, ...] = ()
+    layout: Literal["one-node", "spread", "pack"] = "one-node"
+    waited: Seconds | None = None
 
 
 class TraceRunning(_Session, frozen=True, kw_only=True, tag="running"):
@@ -90,6 +109,8 @@ class TraceRunning(_Session, frozen=True, kw_only=True, tag="running"):
     node: Text
     held: dict[str, Amounts]
     remaining: Seconds | None = None
+    ran: Seconds = 0
+    """For how long it runs already."""
 
 
 class TraceLimit(_Record, frozen=True, kw_only=True, tag="limit"):
@@ -98,6 +119,27 @@ class TraceLimit(_Record, frozen=True, kw_only=True, tag="limit"):
     scope: Annotated[str, msgspec.Meta(pattern="^(domain|project|user)$")]
     name: Text
     slots: Amounts
+
+
+class TraceQuota(_Record, frozen=True, kw_only=True, tag="quota"):
+    """What a domain, a project of it, or a user of that is guaranteed, and has at most.
+
+    In one resource group; without a project it is the domain's, without an owner the
+    project's.
+    """
+
+    group: str = ""
+    domain: Text = "default"
+    project: Text | None = None
+    owner: Text | None = None
+    guaranteed: Amounts = {}
+    maximum: Amounts = {}
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Name whose it is, from the domain down."""
+        told = (self.domain, self.project, self.owner)
+        return tuple(name for name in told if name is not None)
 
 
 class TraceWeight(_Record, frozen=True, kw_only=True, tag="weight"):
@@ -117,6 +159,7 @@ class TraceGroup(_Record, frozen=True, kw_only=True, tag="group"):
     allow_split: bool = False
     reserve_after: Seconds | None = 3600
     max_lifetime: Seconds | None = None
+    preemption: Preemption = Preemption()
 
 
 class TraceWindow(_Record, frozen=True, kw_only=True, tag="window"):
@@ -143,6 +186,7 @@ Record = (
     | TraceRequest
     | TraceRunning
     | TraceLimit
+    | TraceQuota
     | TraceWeight
     | TraceGroup
     | TraceWindow
@@ -152,12 +196,16 @@ COLUMNS: Final = (
     "devices", "run_time", "lifetime", "priority", "architecture", "nodes", "labels",
     "node", "held", "remaining", "scope", "weight", "sequencer", "placement",
     "allow_split", "reserve_after", "max_lifetime", "closed", "starts", "ends",
-    "open_to", "notice",
+    "open_to", "notice", "job_priority", "preemptible", "layout", "waited", "ran",
+    "guaranteed", "maximum",
 )  # fmt: skip
 _INTEGERS: Final = frozenset(
     {"submit", "run_time", "lifetime", "priority", "remaining"}
     | {"reserve_after", "max_lifetime", "starts", "ends", "notice"}
+    | {"job_priority", "waited", "ran"}
 )
+_PAIRS: Final = ("slots", "labels", "guaranteed", "maximum")
+_YES_OR_NO: Final = {"yes": True, "no": False}
 
 
 class TraceError(InvalidRequestError):
@@ -296,10 +344,10 @@ def _read_held(text: str) -> dict[str, dict[str, str]]:
 
 _CELLS: Final[Mapping[str, Callable[[str], Any]]] = {
     **dict.fromkeys(_INTEGERS, int),
+    **dict.fromkeys(_PAIRS, _read_pairs),
     "weight": _read_weight,
-    "allow_split": {"yes": True, "no": False}.__getitem__,
-    "slots": _read_pairs,
-    "labels": _read_pairs,
+    "allow_split": _YES_OR_NO.__getitem__,
+    "preemptible": _YES_OR_NO.__getitem__,
     "nodes": str.split,
     "open_to": str.split,
     "devices": lambda cell: [_read_device(part) for part in cell.split("+")],
@@ -348,6 +396,8 @@ def _check_names(
             _check_request(number, record, nodes, slots)
         case TraceLimit():
             read_amounts(number, "slots", record.slots)
+        case TraceQuota():
+            _check_quota(number, record)
         case TraceRunning() if record.node not in nodes:
             raise TraceError(f"line {number}: node: there is no node {record.node!r}")
         case TraceWindow():
@@ -366,6 +416,22 @@ def _check_request(
         if slot not in slots:
             raise TraceError(f"line {number}: slots: no node has {slot!r}")
     _check_nodes(number, record.nodes, nodes)
+    together: dict[str, int] = {}
+    for member in record.members:
+        for slot, amount in read_amounts(number, "members", member.slots).items():
+            together[slot] = together.get(slot, 0) + amount
+    if record.members and together != dict(asked):
+        raise TraceError(f"line {number}: members: together they do not ask for slots")
+
+
+def _check_quota(number: int, record: TraceQuota) -> None:
+    if record.owner is not None and record.project is None:
+        raise TraceError(f"line {number}: project: an owner's quota has to name it")
+    guaranteed = read_amounts(number, "guaranteed", record.guaranteed)
+    maximum = dict(read_amounts(number, "maximum", record.maximum))
+    for slot, amount in guaranteed.items():
+        if amount > maximum.get(slot, amount):
+            raise TraceError(f"line {number}: guaranteed: more {slot} than the maximum")
 
 
 def _check_nodes(

@@ -22,7 +22,6 @@ from backendai_hub.scheduling.scenario import (
     from_snapshot,
     from_trace,
     take,
-    to_records,
 )
 from backendai_hub.scheduling.simulate import Outcome, simulate
 from backendai_hub.scheduling.snapshot import (
@@ -33,6 +32,7 @@ from backendai_hub.scheduling.snapshot import (
     Share,
     Snapshot,
 )
+from backendai_hub.scheduling.telling import to_records
 from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
 from tests.unit.scheduling_snapshots import (
     ask,
@@ -208,8 +208,8 @@ def test_who_is_displaced_goes_and_who_may_start_over_waits_again():
 
     gone, again = happen("terminate"), happen("reschedule")
     assert waits(gone) == waits(again) == {"meek": 0, "bold": 0}
-    assert (gone.displaced, gone.ends) == (1, 30)
-    assert (again.displaced, again.ends) == (1, 130)
+    assert (len(gone.displaced), gone.ends) == (1, 30)
+    assert (len(again.displaced), again.ends) == (1, 130)
 
 
 def test_a_node_for_one_person_is_anybodys_after_their_last_session():

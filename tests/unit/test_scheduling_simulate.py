@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backendai_hub.core.errors import InvalidRequestError, TooLargeError
+from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.scheduling.figures import find_figures, jain
 from backendai_hub.scheduling.scenario import (
@@ -18,12 +19,12 @@ from backendai_hub.scheduling.scenario import (
     from_snapshot,
     from_trace,
     is_wide,
-    to_records,
 )
 from backendai_hub.scheduling.simulate import Outcome, check_bounds, simulate
 from backendai_hub.scheduling.snapshot import Share
+from backendai_hub.scheduling.telling import to_records
 from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
-from backendai_hub.scheduling.what_if import Change
+from backendai_hub.scheduling.what_if import Change, QuotaChange
 from tests.unit.scheduling_snapshots import host, node, pending, running, snapshot
 
 NODE = '{"kind":"node","name":"a","slots":{"cpu":"4","mem":"8g"}}'
@@ -194,6 +195,22 @@ def test_csv_tells_the_same_as_json_lines():
         (ask("s", 0, 1, 1).replace('"cpu"', '"tpu"'), "line 2: slots: no node has"),
         (ask("s", 0, 0, 1), "line 2: slots: it asks for nothing"),
         (ask("s", 0, 1, 1, nodes=["x"]), "line 2: nodes: there is no node 'x'"),
+        (
+            ask("s", 0, 1, 1, members=[{"name": "m", "slots": {"cpu": 2}}]),
+            "line 2: members: together they do not ask for slots",
+        ),
+        (
+            '{"kind":"quota","owner":"bob","guaranteed":{"cpu":1}}',
+            "line 2: project: an owner's quota has to name it",
+        ),
+        (
+            '{"kind":"quota","guaranteed":{"cpu":2},"maximum":{"cpu":1}}',
+            "line 2: guaranteed: more cpu than the maximum",
+        ),
+        (
+            '{"kind":"group","preemption":{"order":"best"}}',
+            "line 2: preemption.order: invalid enum value 'best'",
+        ),
         (ask("s", 0, 1, 1, colour=1), "line 2: the record: object contains unknown"),
         (NODE, "line 2: name: the node a is in line 1 already"),
         (
@@ -247,6 +264,123 @@ def test_too_much_is_refused_before_it_begins_and_stopped_when_asked():
         check_bounds(many)
     with pytest.raises(TooLargeError, match="takes too long"):
         simulate(small, stop=lambda: True)
+
+
+RULES = {"enabled": True, "victim_scope": "resource-group"}
+
+
+def displaced(outcome: Outcome) -> list[tuple[int, str, str, str]]:
+    return [(one.at, one.session, one.by, one.kind) for one in outcome.displaced]
+
+
+def test_who_has_to_go_for_whom_is_told_with_the_rules_of_the_trace():
+    group = {"kind": "group", "preemption": {**RULES, "mode": "reschedule"}}
+    happened = simulate(
+        world(
+            msgspec.json.encode(group).decode(),
+            ask("usual", 0, 4, 100, project="x"),
+            ask("urgent", 10, 4, 20, owner="bob", job_priority=5),
+        )
+    )
+    assert displaced(happened) == [(10, "usual", "urgent", "priority")]
+    assert waits(happened) == {"usual": 0, "urgent": 0}
+    # It starts over after the urgent one, and does all of its work again.
+    assert happened.ends == 130
+    told = find_figures(happened, {"alice": "Alice", "x": "X"})
+    assert (told.displaced, told.reclaimed) == (1, 0)
+    [one] = told.displacements
+    assert (one.owner, one.project, one.by_owner) == ("Alice", "X", "bob")
+    assert (one.at, one.ran, one.mode) == (10, 10, "reschedule")
+
+
+def test_who_may_not_be_displaced_is_not():
+    group = {"kind": "group", "preemption": RULES}
+    happened = simulate(
+        world(
+            msgspec.json.encode(group).decode(),
+            ask("usual", 0, 4, 100, preemptible=False),
+            ask("urgent", 10, 4, 20, owner="bob", job_priority=5),
+        )
+    )
+    assert displaced(happened) == []
+    assert waits(happened) == {"usual": 0, "urgent": 90}
+
+
+def test_what_is_guaranteed_is_reclaimed_from_borrowers_and_a_maximum_holds():
+    quotas = [
+        {"kind": "quota", "project": "x", "guaranteed": {"cpu": 2}},
+        {"kind": "quota", "project": "y", "guaranteed": {"cpu": 2}},
+        {"kind": "quota", "project": "z", "maximum": {"cpu": 1}},
+    ]
+    there = world(
+        *(msgspec.json.encode(quota).decode() for quota in quotas),
+        ask("own", 0, 2, 100, project="x"),
+        ask("borrowed", 1, 2, 100, project="x"),
+        ask("due", 10, 2, 20, project="y", owner="bob"),
+        ask("small", 100, 1, 50, project="z", owner="carol"),
+        ask("over", 100, 1, 50, project="z", owner="carol"),
+    )
+    happened = simulate(there)
+    assert displaced(happened) == [(10, "borrowed", "due", "reclaim")]
+    assert (waits(happened)["small"], waits(happened)["over"]) == (0, 50)
+    assert find_figures(happened).reclaimed == 1
+    written = write_trace(list(to_records(there)))
+    assert simulate(from_trace(read_trace(written))) == happened
+
+
+def test_another_guarantee_and_other_rules_of_preemption_change_who_goes():
+    there = world(
+        ask("first", 0, 4, 100, project="x"),
+        ask("second", 10, 2, 20, project="y", owner="bob", job_priority=1),
+    )
+    assert waits(simulate(there)) == {"first": 0, "second": 90}
+    rules = Change(preemption=RULES).apply(there)
+    assert displaced(simulate(rules)) == [(10, "first", "second", "priority")]
+
+    def owed(name: str, **given: Any) -> QuotaChange:
+        return QuotaChange(kind=ScopeKind.PROJECT, name=name, **given)
+
+    due = Change(quotas=(owed("y", guaranteed={"cpu": 2000}),)).apply(there)
+    assert displaced(simulate(due)) == [(10, "first", "second", "reclaim")]
+    less = Change(quotas=(owed("x", maximum={"cpu": 2000}),)).apply(there)
+    assert waits(simulate(less)) == {"first": None, "second": 0}
+    lifted = Change(quotas=(owed("x", maximum={"cpu": None}),)).apply(less)
+    assert waits(simulate(lifted)) == {"first": 0, "second": 90}
+    with pytest.raises(InvalidRequestError, match="no project 'w'"):
+        Change(quotas=(owed("w"),)).apply(there)
+    wrong = owed("x", guaranteed={"cpu": 2}, maximum={"cpu": 1})
+    with pytest.raises(InvalidRequestError, match="guaranteed more cpu"):
+        Change(quotas=(wrong,)).apply(there)
+
+
+def test_the_members_of_a_cluster_start_together_or_not_at_all():
+    other = NODE.replace('"a"', '"b"')
+    members = [{"name": name, "slots": {"cpu": 3}} for name in ("main1", "sub1")]
+    there = world(
+        other,
+        ask("one", 0, 2, 50, nodes=["a"]),
+        ask("both", 10, 6, 20, members=members, layout="spread"),
+    )
+    happened = simulate(there)
+    assert waits(happened) == {"one": 0, "both": 40}
+    written = write_trace(list(to_records(there)))
+    assert simulate(from_trace(read_trace(written))) == happened
+
+
+def test_who_is_held_takes_no_part_until_its_time():
+    live = snapshot(
+        [node("a", host(4))],
+        [
+            pending("now"),
+            pending("later", hold="at its time"),
+            pending("ever", hold="x"),
+        ],
+        now=100,
+    )
+    there = from_snapshot(live, usual_run_time=10, starts={"later": 130})
+    assert there.held == 1
+    happened = simulate(there)
+    assert {w.session: w.since for w in happened.waits} == {"now": 100, "later": 130}
 
 
 requests = st.lists(

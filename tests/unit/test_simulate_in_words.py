@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
-from backendai_hub.api.simulations import AddedWait, SimulationReport
+from backendai_hub.api.simulations import (
+    AddedWait,
+    SimulationProgress,
+    SimulationReport,
+)
+from backendai_hub.commandline.following import following
 from backendai_hub.commandline.plot import draw_spark, draw_svg, spread, tell_seconds
 from backendai_hub.commandline.simulate import (
+    _read_quota,
     _read_slots,
     _read_weight,
     courses_of,
@@ -16,7 +25,7 @@ from backendai_hub.commandline.simulate import (
     tell_rest,
 )
 from backendai_hub.core.errors import InvalidRequestError
-from backendai_hub.core.simulation import Figures, Point, WaitFigures
+from backendai_hub.core.simulation import Displacement, Figures, Point, WaitFigures
 
 
 def figures(mean: float, *points: Point) -> Figures:
@@ -60,6 +69,82 @@ def test_below_it_stands_what_was_added_assumed_and_the_course():
         "1 session says nothing of how long it runs; see --usual-run-time",
     ]
     assert lines[3] == f"before waiting {'█' * 30}{'▁' * 30} 4 at most"
+
+
+def test_who_has_to_go_is_named_the_first_of_them():
+    one = Displacement(
+        at=60,
+        session="s1",
+        owner="ada",
+        project="vision",
+        by="s2",
+        by_owner="bob",
+        by_project="speech",
+        kind="reclaim",
+        mode="reschedule",
+        ran=600,
+    )
+    report = SimulationReport(
+        before=replace(figures(60), displaced=3, reclaimed=2, displacements=[one, one]),
+        held=2,
+        recorded=WaitFigures(sessions=1, started=1, mean=30, p95=30, longest=30),
+    )
+    rows = {row["figure"]: row["before"] for row in make_table(report)}
+    assert rows["had to go for others"] == "3"
+    assert rows["of these for a guarantee"] == "2"
+    lines = list(tell_rest(report))
+    assert lines[:2] == [
+        "2 are held, and took no part",
+        "recorded: mean wait 30 s, longest 30 s",
+    ]
+    assert lines[2] == (
+        "before after 60 s s1 of ada (vision) starts over for s2 of bob (speech),"
+        " who has a guarantee; it had run 10 min"
+    )
+    assert lines[4] == "before and 1 more have to go"
+
+
+def test_guarantees_and_maxima_are_read_and_refused():
+    due = _read_quota("guarantee", "project:vision:cuda.device=4,cpu=8")
+    assert (due.scope, due.name) == ("project", "vision")
+    assert due.guaranteed == {"cuda.device": "4", "cpu": "8"}
+    assert _read_quota("maximum", "user:ada:cpu=none").maximum == {"cpu": None}
+    for text in ("vision:cpu=1", "team:vision:cpu=1", "project::cpu=1", "project:x"):
+        with pytest.raises(InvalidRequestError, match="--guarantee"):
+            _read_quota("guarantee", text)
+    with pytest.raises(InvalidRequestError, match="--maximum: 'cpu' is no amount"):
+        _read_quota("maximum", "user:ada:cpu")
+
+
+class Terminal(io.StringIO):
+    """A terminal that remembers what it was sent."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Halfway:
+    """A service that is half done, and says so."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def simulation_progress(self) -> SimulationProgress:
+        self.asked.set()
+        return SimulationProgress(running=True, part=0.5, seconds=1.0)
+
+
+async def test_how_far_it_is_is_shown_at_a_terminal_and_nowhere_else():
+    service, terminal = Halfway(), Terminal()
+    async with following(service, terminal, every=0):
+        async with asyncio.timeout(30):
+            await service.asked.wait()
+        await asyncio.sleep(0)
+    assert "simulating" in terminal.getvalue()
+    file = io.StringIO()
+    async with following(Halfway(), file, every=0):
+        await asyncio.sleep(0)
+    assert file.getvalue() == ""
 
 
 def test_the_drawing_is_svg_with_a_line_for_each_outcome_in_both_panels():

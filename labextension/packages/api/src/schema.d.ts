@@ -1355,7 +1355,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Say how far the simulation is that is being made. */
+        get: operations["get_api_schedule_simulate"];
         put?: never;
         /** Say how things would go, as they are and with changes; nothing is changed. */
         post: operations["post_api_schedule_simulate"];
@@ -1372,7 +1373,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Write nodes, what runs, who waits, and the limits as a trace. */
+        /** Write nodes, what runs or ran, who waits, and the limits as a trace. */
         get: operations["get_api_schedule_trace"];
         put?: never;
         post?: never;
@@ -1869,8 +1870,12 @@ export interface components {
         AddedRequest: {
             /** @default 1 */
             count: number;
+            /** @default 0 */
+            job_priority: number;
             /** @default somebody */
             owner: string;
+            /** @default true */
+            preemptible: boolean;
             /** @default default */
             project: string;
             /** @default null */
@@ -2199,6 +2204,26 @@ export interface components {
             handler_policies: Record<string, never>;
         };
         /**
+         * Displacement
+         * @description A session that would have to go for another, ``at`` seconds from the beginning.
+         *
+         *         ``kind`` is ``priority``, or ``reclaim`` where the other gets back what it is
+         *         guaranteed; with the mode ``reschedule`` it starts over later. ``ran`` is how many
+         *         seconds of its work there were by then.
+         */
+        Displacement: {
+            at: number;
+            by: string;
+            by_owner: string;
+            by_project: string;
+            kind: string;
+            mode: string;
+            owner: string;
+            project: string;
+            ran: number;
+            session: string;
+        };
+        /**
          * Domain
          * @description A tenant: its people see nothing of other domains.
          */
@@ -2496,9 +2521,13 @@ export interface components {
         };
         /**
          * ExportedTrace
-         * @description How things are, as a trace in JSON lines.
+         * @description How things are or were, as a trace in JSON lines.
+         *
+         *         ``left_out`` is how many of the time's sessions there was no room for in it.
          */
         ExportedTrace: {
+            /** @default 0 */
+            left_out: number;
             nodes: number;
             requests: number;
             trace: string;
@@ -2534,12 +2563,20 @@ export interface components {
          *         ``wide`` are those who asked for at least four accelerators. ``use`` is the part of
          *         each slot that was in use on average. ``fairness`` is Jain's index over what
          *         projects have had for their weights: 1 is all the same, and one over their number
-         *         is one of them everything.
+         *         is one of them everything. ``displaced`` counts who had to go for others,
+         *         ``reclaimed`` those of them who had borrowed what others are guaranteed, and
+         *         ``displacements`` names the first of them.
          */
         Figures: {
+            /** @default 0 */
+            displaced: number;
+            /** @default [] */
+            displacements: components["schemas"]["Displacement"][];
             fairness: number | null;
             passes: number;
             points: components["schemas"]["Point"][];
+            /** @default 0 */
+            reclaimed: number;
             seconds: number;
             use: {
                 [key: string]: number;
@@ -3368,6 +3405,22 @@ export interface components {
             victim_scope: "domain" | "project" | "resource-group" | "user";
         };
         /**
+         * PreemptionChange
+         * @description Rules of preemption that are different; ``enabled`` turns it on or off.
+         */
+        PreemptionChange: {
+            /** @default null */
+            enabled: boolean | null;
+            /** @default null */
+            min_runtime: number | null;
+            /** @default null */
+            mode: ("reschedule" | "terminate") | null;
+            /** @default null */
+            order: ("fewest-sessions" | "newest" | "oldest" | "smallest-resources") | null;
+            /** @default null */
+            victim_scope: ("domain" | "project" | "resource-group" | "user") | null;
+        };
+        /**
          * PreemptionPage
          * @description One page; ``next`` is ``after`` for the following one.
          */
@@ -3725,6 +3778,21 @@ export interface components {
             after: number;
             /** @default 20 */
             limit: number;
+        };
+        /**
+         * QuotaRequest
+         * @description What a domain, project or user would be guaranteed, and have at most.
+         *
+         *         What is left out stays as it is; a ``maximum`` of null is lifted.
+         */
+        QuotaRequest: {
+            /** @default {} */
+            guaranteed: Record<string, never>;
+            /** @default {} */
+            maximum: Record<string, never>;
+            name: string;
+            /** @enum {unknown} */
+            scope: "domain" | "project" | "user";
         };
         /**
          * Registry
@@ -4864,10 +4932,21 @@ export interface components {
             changes: components["schemas"]["ShareChange"][];
         };
         /**
+         * SimulationProgress
+         * @description How far the simulation is that is being made, if one is: 0 to 1.
+         */
+        SimulationProgress: {
+            part: number;
+            running: boolean;
+            seconds: number;
+        };
+        /**
          * SimulationReport
          * @description How things go as they are (``before``) and with what is different (``after``).
          *
-         *         ``assumed`` is how many were taken to run for the usual time.
+         *         ``assumed`` is how many were taken to run for the usual time, ``held`` how many
+         *         wait who are held and took no part, and ``recorded`` how long those of a trace
+         *         have really waited, where it says so.
          */
         SimulationReport: {
             /** @default [] */
@@ -4877,6 +4956,10 @@ export interface components {
             /** @default 0 */
             assumed: number;
             before: components["schemas"]["Figures"];
+            /** @default 0 */
+            held: number;
+            /** @default null */
+            recorded: components["schemas"]["WaitFigures"] | null;
         };
         /**
          * SimulationRequest
@@ -4884,7 +4967,8 @@ export interface components {
          *
          *         Without a ``trace`` (JSON lines or CSV) it begins with how things are. Those who
          *         say nothing of how long they run are taken to run ``usual_run_time`` seconds.
-         *         ``weights`` are of domains, projects and users, by name.
+         *         ``weights`` are of domains, projects and users, by name; they, ``preemption`` and
+         *         ``quotas`` count in every resource group.
          */
         SimulationRequest: {
             /** @default [] */
@@ -4893,6 +4977,18 @@ export interface components {
             drain: string[];
             /** @default null */
             placement: string | null;
+            /**
+             * @default {
+             *       "enabled": null,
+             *       "min_runtime": null,
+             *       "mode": null,
+             *       "order": null,
+             *       "victim_scope": null
+             *     }
+             */
+            preemption: components["schemas"]["PreemptionChange"];
+            /** @default [] */
+            quotas: components["schemas"]["QuotaRequest"][];
             /** @default null */
             sequencer: string | null;
             /** @default null */
@@ -4983,6 +5079,18 @@ export interface components {
         TerminateRequest: {
             /** @default false */
             force: boolean;
+        };
+        /**
+         * TraceQuery
+         * @description What to export: how things are, or what was asked for in the last ``days``.
+         *
+         *         With ``pseudonyms`` nobody is called by their name.
+         */
+        TraceQuery: {
+            /** @default null */
+            days: number | null;
+            /** @default false */
+            pseudonyms: boolean;
         };
         /**
          * UsageHistory
@@ -9044,6 +9152,35 @@ export interface operations {
             };
         };
     };
+    get_api_schedule_simulate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Say how far the simulation is that is being made. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationProgress"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_api_schedule_simulate: {
         parameters: {
             query?: never;
@@ -9079,14 +9216,17 @@ export interface operations {
     };
     get_api_schedule_trace: {
         parameters: {
-            query?: never;
+            query?: {
+                days?: number | null;
+                pseudonyms?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Write nodes, what runs, who waits, and the limits as a trace. */
+            /** @description Write nodes, what runs or ran, who waits, and the limits as a trace. */
             200: {
                 headers: {
                     [name: string]: unknown;
