@@ -14,7 +14,15 @@ from backendai_hub.core.slots import MILLI
 
 MOST_SLICES: Final = 16
 """Into how many slices a device may be cut."""
+MOST_ON_A_NODE: Final = 1_000_000
+"""How many containers a node may say that it takes."""
 _MOST_KINDS: Final = 32
+_MOST_PLACES: Final = 1024
+_MOST_LINKS: Final = 1024
+_FARTHEST: Final = 1_000_000
+_MOST_OF_A_SLOT: Final = 1 << 60
+_LONGEST_KIND: Final = 64
+_LONGEST_WORD: Final = 128
 _MOST_LABELS: Final = 64
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9._/-]{0,61}[a-z0-9])?", re.ASCII)
 _LONGEST_VALUE: Final = 128
@@ -96,15 +104,53 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def check(self) -> None:
-        """Refuse slices that nobody could reckon with."""
+        """Refuse what nobody could store or reckon with."""
+        self._check_words()
+        self._check_numbers()
         places = [p for found in self.profiles.values() for p in found]
-        if len(self.profiles) > _MOST_KINDS or any(
-            not 0 < p < 1 << MOST_SLICES for p in places
+        if (
+            len(self.profiles) > _MOST_KINDS
+            or len(places) > _MOST_PLACES
+            or any(not 0 < p < 1 << MOST_SLICES for p in places)
         ):
             raise InvalidRequestError(
                 f"device {self.id[:64]}: it is cut into at most {MOST_SLICES} slices,"
-                f" for at most {_MOST_KINDS} kinds of instance"
+                f" for at most {_MOST_KINDS} kinds of instance in {_MOST_PLACES} places"
             )
+
+    def _check_words(self) -> None:
+        words = (self.id, self.kind, self.model, *self.slots, *self.profiles)
+        if (
+            len(self.slots) > _MOST_KINDS
+            or len(self.kind) > _LONGEST_KIND
+            or any(len(w) > _LONGEST_WORD or not w.isprintable() for w in words)
+        ):
+            raise InvalidRequestError(
+                f"device {self.id[:64]!r}: it has at most {_MOST_KINDS} slots, and"
+                f" names of at most {_LONGEST_WORD} characters that can be printed"
+            )
+
+    def _check_numbers(self) -> None:
+        for slot, amount in self.slots.items():
+            if not 0 <= amount <= _MOST_OF_A_SLOT:
+                raise InvalidRequestError(
+                    f"device {self.id}: {amount} of {slot} is not between 0 and"
+                    f" {_MOST_OF_A_SLOT}"
+                )
+        far = (*self.links.values(), self.numa or 0)
+        if len(self.links) > _MOST_LINKS or any(abs(n) > _FARTHEST for n in far):
+            raise InvalidRequestError(
+                f"device {self.id}: it names at most {_MOST_LINKS} other devices, and"
+                f" no distance or NUMA node above {_FARTHEST}"
+            )
+
+
+def check_most_containers(most: int | None) -> None:
+    """Refuse a number of containers that makes no sense for a node."""
+    if most is not None and not 0 <= most <= MOST_ON_A_NODE:
+        raise InvalidRequestError(
+            f"max_containers: {most} is not between 0 and {MOST_ON_A_NODE}"
+        )
 
 
 def unite(masks: Iterable[int]) -> int:

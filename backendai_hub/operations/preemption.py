@@ -227,9 +227,10 @@ async def _has_room(tx: Transaction, plan: PreemptionPlan) -> bool:
 def _fits(share: Share, taken: Sequence[Share], quota: int) -> bool:
     same = [t for t in taken if t.device == share.device]
     if share.slices:
-        return not any(t.slices & share.slices for t in same)
+        return all(t.slices and not t.slices & share.slices for t in same)
     used = sum(t.amount for t in same if t.slot == share.slot)
-    return used + share.amount <= quota
+    # What is cut into instances gives nothing else.
+    return not any(t.slices for t in same) and used + share.amount <= quota
 
 
 async def _lock_nodes(

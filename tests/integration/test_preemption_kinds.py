@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from backendai_agent.accelerators.fake import FakeAccelerator
 from backendai_hub.api.preemptions import PreemptionTrialRequest
 from backendai_hub.api.shares import ShareChange, SharesRequest
 from backendai_hub.core.access import Caller
@@ -13,14 +14,25 @@ from backendai_hub.core.preemptions import Ending, Fate
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.operations.fair_share import change_shares
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.preemption import carry_out
 from backendai_hub.operations.preemption_views import try_rules
+from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.operations.users import ensure_user
-from tests.factories import Node, add_node, make_device, make_gpu, principal_of
+from backendai_hub.scheduling.plan import plan
+from tests.factories import (
+    Node,
+    add_node,
+    make_device,
+    make_gpu,
+    principal_of,
+    schedule,
+)
 from tests.jobs import State, ask, stop
 from tests.preemptions import GPU, look, occupy, opt_in, plans, report, vanish
 from tests.tenants import ROOT, Office, breaches, read
 
 S = SessionStatus
+INSTANCE = {"cuda.device:1g.10gb-mig": "1"}
 
 
 async def add(platform: Platform, name: str, *gpus: str) -> Node:
@@ -145,3 +157,21 @@ async def test_rules_can_be_tried_and_nobody_leaves(platform: Platform):
     alice = await principal_of(platform, "alice", Caller.USER)
     with pytest.raises(NotFoundError):
         await try_rules(platform, alice, "nowhere", PreemptionTrialRequest())
+
+
+async def test_nobody_leaves_for_a_device_that_somebody_has_cut_meanwhile(
+    platform: Platform,
+):
+    [cut] = FakeAccelerator(count=1, cut_like="h100-80", node="a").discover()
+    node = await add_node(platform, devices=[make_device(), cut])
+    await opt_in(platform)
+    victim = await occupy(platform, node, slots=INSTANCE)
+    whole = await ask(platform, "bob", slots=GPU, job_priority=1)
+    (proposal,) = plan(await load_snapshot(platform)).preemptions
+    assert [v.session for v in proposal.victims] == [victim.id]
+    await ask(platform, "carol", slots=INSTANCE, priority=100, job_priority=1)
+    assert await schedule(platform) == 1
+
+    assert await carry_out(platform, [proposal]) == 0
+    assert (await read(platform, victim)).status is S.RUNNING
+    assert (await read(platform, whole)).status is S.PENDING

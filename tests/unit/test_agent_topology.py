@@ -271,6 +271,27 @@ def test_slices_that_nobody_could_reckon_with_are_refused(place):
         Device(id="g", slots={}, profiles={SMALL: [place]}).check()
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"slots": {"cuda.device": -1000}}, "-1000 of cuda.device is not between 0"),
+        ({"slots": {"cuda.device": 1 << 66}}, "is not between 0 and"),
+        ({"slots": {"x" * 300: 5}}, "of at most 128 characters"),
+        ({"slots": dict.fromkeys(map(str, range(33)), 1)}, "at most 32 slots"),
+        ({"model": "a\0b"}, "that can be printed"),
+        ({"kind": "k" * 65}, "that can be printed"),
+        ({"profiles": {"\0": [1]}}, "that can be printed"),
+        ({"profiles": {SMALL: [1] * 1025}}, "in 1024 places"),
+        ({"links": {"h": 1 << 70}}, "no distance or NUMA node above"),
+        ({"links": dict.fromkeys(map(str, range(1025)), 1)}, "at most 1024 other"),
+        ({"numa": 1 << 40}, "no distance or NUMA node above"),
+    ],
+)
+def test_what_nobody_could_store_is_refused_with_what_it_is(said, words):
+    with pytest.raises(InvalidRequestError, match=words):
+        Device(**{"id": "g", "slots": {}, **said}).check()
+
+
 # --- one slice is never in two containers --------------------------------------------
 
 
