@@ -202,17 +202,21 @@ class Actions:
     async def stop(self, spec: ContainerSpec, *, keep: bool) -> None:
         """End the container and remove it; *keep* what its owner may still read.
 
-        What a command has printed so far is kept for the service either way. Waits a
-        while after a failure, so that the next attempt comes later.
+        What a command has printed is kept for the service either way, to its last
+        words: after it was told to end, and before it is removed. Waits a while after
+        a failure, so that the next attempt comes later.
         """
         if spec.id not in self._records.past:
             self._show(spec.id, Showing(ContainerState.RUNNING, reason="stopping"))
-        limit = spec.grace_seconds + self._node.timing.stop_margin
+        grace = spec.grace_seconds
+        limit = grace + self._node.timing.stop_margin
         past = self._records.past.get(spec.id)
         try:
             if past is not None and past.job and past.phase is not Phase.ENDED:
+                await _see_through(self._runtime.wind_down(spec.id, grace), limit)
                 await self._keep_log(spec)
-            await _see_through(self._runtime.stop(spec.id, spec.grace_seconds), limit)
+                grace = 0
+            await _see_through(self._runtime.stop(spec.id, grace), limit)
             crashpoint("agent.removed")
             await self._close_lines(spec)
             if not keep:

@@ -17,8 +17,10 @@ from collections.abc import (
     Callable,
     Collection,
     Hashable,
+    Iterator,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -46,6 +48,9 @@ LEADER: Final = "leader"
 LABEL: Final = "backendai-hub "
 """How the connections of each service begin their name on the server."""
 
+_SPARED: Final = 2
+"""Connections that are kept for who must not queue up behind everybody."""
+_IS_SPARED: Final = ContextVar("is_spared", default=False)
 _GLANCERS: Final = 5
 """Connections for single statements; each is needed for about a millisecond."""
 
@@ -211,6 +216,7 @@ class Database:
         # its own busy handler sleeps and polls.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self.engine = self._create_engine(pool_size)
+        self._spared = self.engine if self.is_sqlite else self._create_engine(_SPARED)
         # The pool would give a connection to whoever comes, not to who waits longest.
         self._turns = asyncio.Semaphore(_GLANCERS)
         self._glancing = (
@@ -243,6 +249,22 @@ class Database:
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
 
+    @contextmanager
+    def spared(self) -> Iterator[None]:
+        """Let what is done inside wait for no connection that others use.
+
+        On PostgreSQL: SQLite has one writer, whoever it is.
+        """
+        token = _IS_SPARED.set(True)
+        try:
+            yield
+        finally:
+            _IS_SPARED.reset(token)
+
+    def _connect(self) -> AsyncConnection:
+        engine = self._spared if _IS_SPARED.get() else self.engine
+        return engine.connect()
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Open a write transaction; leaving it commits, an exception rolls back."""
@@ -262,7 +284,7 @@ class Database:
     async def _begin(self) -> AsyncIterator[Transaction]:
         async with (
             self.versions.following() as changes,
-            self.engine.connect() as connection,
+            self._connect() as connection,
         ):
             await connection.execution_options(backendai_write=True)
             async with connection.begin():
@@ -284,7 +306,7 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection that only reads, with one consistent view."""
-        async with self.engine.connect() as connection:
+        async with self._connect() as connection:
             if not self.is_sqlite:
                 # By default each statement would have a view of its own.
                 await connection.execution_options(isolation_level="REPEATABLE READ")
@@ -319,6 +341,7 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+        await self._spared.dispose()
         await self._glancing.dispose()
 
 

@@ -76,7 +76,14 @@ class SchedulerReconciler(Reconciler):
         """Who was the last to get a new reason in place of an older one."""
 
     async def reconcile(self) -> int:
-        """Run one pass and return how many sessions were placed."""
+        """Run one pass and return how many sessions were placed.
+
+        Who waits for a place shall not wait for those who are asking for one, too.
+        """
+        with self.platform.database.spared():
+            return await self._pass()
+
+    async def _pass(self) -> int:
         ticket = self.signals.ticket(self.name)
         now = self._clock()
         gained = await self._look()

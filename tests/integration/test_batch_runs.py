@@ -126,7 +126,10 @@ async def test_what_a_running_command_prints_is_seen_and_it_can_be_stopped(
     tmp_path: Path, runtime: str
 ):
     async with site(tmp_path / "data", runtime) as running:
-        session = await running.ask("echo begun; sleep 600")
+        session = await running.ask(
+            "trap 'sleep 0.2; echo last words; exit 1' TERM;"
+            " echo begun; sleep 600 & wait"
+        )
         await running.api.reach(session["id"], "RUNNING", seconds=60)
 
         async def printed() -> bool:
@@ -139,7 +142,8 @@ async def test_what_a_running_command_prints_is_seen_and_it_can_be_stopped(
         )
         ended = await running.end(session)
         assert (ended["status"], ended["result"]) == ("TERMINATED", "failure")
-        assert (await running.log(session))["text"] == "begun\n"
+        # Also what it says after it was told to end.
+        assert (await running.log(session))["text"] == "begun\nlast words\n"
         assert not (await running.log(session))["live"]
 
 

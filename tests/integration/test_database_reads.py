@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, text
 
+from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.sessions import Session
-from backendai_hub.db.engine import Database
+from backendai_hub.db.engine import Database, OvertakenError
 from backendai_hub.db.tables import SessionRow
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.sessions import ListQuery, list_sessions
@@ -126,3 +127,27 @@ async def test_connections_the_server_has_closed_are_replaced_unnoticed(
             await tx.execute(select(func.count()).select_from(SessionRow))
     finally:
         await watching.close()
+
+
+@on_postgresql
+async def test_who_is_spared_finds_a_connection_when_all_others_are_taken(
+    migrated_url: str,
+):
+    opened = Database(migrated_url, pool_size=1)
+    try:
+        async with opened.read() as taken:
+            await taken.execute(select(1))
+            with opened.spared():
+                async with asyncio.timeout(30), opened.read() as connection:
+                    assert await connection.scalar(select(1)) == 1
+                async with asyncio.timeout(30), opened.transaction() as tx:
+                    await tx.execute(select(1))
+
+        # A successor fences off these writes like all others.
+        opened.epoch = 7
+        with opened.spared(), pytest.raises(OvertakenError):
+            async with opened.transaction() as tx:
+                tx.record(Event(kind=EventKind.SESSION_WAITING, text="late"))
+        assert opened.overtaken.is_set()
+    finally:
+        await opened.close()

@@ -101,6 +101,26 @@ async def test_the_main_program_is_asked_before_it_is_killed(node: Node) -> None
         assert kept.read() == "ready\nasked\n"
 
 
+async def test_what_is_printed_after_being_asked_to_end_can_be_read_until_removal(
+    node: Node,
+) -> None:
+    spec = await node.launch(
+        "import os, signal, time\n"
+        "def end(*_):\n"
+        "    os.write(1, b'last words\\n'); os._exit(0)\n"
+        "signal.signal(signal.SIGTERM, end); print('ready')\n" + SLEEP
+    )
+    await until(lambda: "ready" in node.log_of(spec.id))
+    await node.runtime.wind_down(spec.id, 30)
+    await node.until_ended(spec.id)
+    assert await node.runtime.logs(spec.id, 10) == "ready\nlast words\n"
+    await node.runtime.stop(spec.id, 0)
+    assert await node.see(spec.id) is None
+    await node.runtime.wind_down(spec.id, 0)
+    with pytest.raises(RuntimeFailure, match="not a container id"):
+        await node.runtime.wind_down("../../etc", 1)
+
+
 async def test_a_program_that_will_not_end_is_killed_with_its_children(
     node: Node,
 ) -> None:

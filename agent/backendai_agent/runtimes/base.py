@@ -117,6 +117,13 @@ class Runtime(Protocol):
         (environment and arguments) is delivered by file; see ``activation.py``.
         """
 
+    async def wind_down(self, container_id: str, grace: float) -> None:
+        """Ask what runs in the container to end, and wait so long for it.
+
+        What it has printed until then can still be read; ``stop`` follows. Whoever
+        still runs after it, or is not there, is no failure.
+        """
+
     async def stop(self, container_id: str, grace: float) -> None:
         """End the container and remove every trace of it; absent is success."""
 

@@ -366,6 +366,22 @@ class DockerRuntime(LoggingConfigurable):
                 f"another agent on this engine already has a container {spec.id}"
             )
 
+    async def wind_down(self, container_id: str, grace: float) -> None:
+        """Ask the container to end, and wait so long; what it printed stays."""
+        await self._engine.ask(lambda api: self._wind_down(api, container_id, grace))
+
+    def _wind_down(
+        self, api: docker.APIClient, container_id: str, grace: float
+    ) -> None:
+        name = container_name(container_id)
+        try:
+            labels = api.inspect_container(name)["Config"].get("Labels") or {}
+            if labels.get(LABEL_AGENT) == self._owner():
+                api.stop(name, timeout=max(0, round(grace)))
+        except Exception as error:
+            if getattr(error, "status_code", None) != 404:
+                raise
+
     async def stop(self, container_id: str, grace: float) -> None:
         """End and remove the container and what lies in its folder."""
         folder = container_folder(self.data_dir, container_id)

@@ -38,6 +38,8 @@ from backendai_hub.api.agents import ContainerSpec, RegistryCredential, SessionF
 from backendai_hub.core.agents import Isolation
 from backendai_hub.core.references import find_registry
 
+LAST_WORDS = "told to end"
+
 
 class FakeContainer(msgspec.Struct, kw_only=True):
     """One container that does not exist."""
@@ -261,6 +263,13 @@ class FakeRuntime(Configurable):
         failure = f"the bootstrap script ended with exit code {last[1]}" if last else ""
         write_durably(folder.preparation, msgspec.json.encode({"failure": failure}))
         return failure
+
+    async def wind_down(self, container_id: str, grace: float) -> None:
+        """Let the container say that it was told to end; nothing in it takes long."""
+        del grace
+        found = self._containers.get(container_id)
+        if found is not None and not found.ended:
+            found.lines.append(LAST_WORDS)
 
     async def stop(self, container_id: str, grace: float) -> None:
         """Remove the container."""

@@ -477,16 +477,28 @@ class ProcessRuntime(Configurable):
 
     # -- stopping ----------------------------------------------------------------
 
+    async def wind_down(self, container_id: str, grace: float) -> None:
+        """Ask the container's main program to end, and wait so long for it."""
+        if not is_id(container_id):
+            raise RuntimeFailure(f"{container_id[:80]!r} is not a container id")
+        async with self._turn(container_id):
+            await self._wind_down(self._memory(container_id), container_id, grace)
+
+    async def _wind_down(
+        self, memory: ProcessMemory, container_id: str, grace: float
+    ) -> None:
+        isolated = self._was_isolated(memory)
+        if await asyncio.to_thread(ask_to_end, memory, isolated=isolated):
+            crashpoint("agent.stopping")
+            await self._watcher.wait(container_id, grace)
+
     async def stop(self, container_id: str, grace: float) -> None:
         """End the container, however far it has come, and remove all of it."""
         if not is_id(container_id):
             raise RuntimeFailure(f"{container_id[:80]!r} is not a container id")
         memory = self._memory(container_id)
         async with self._turn(container_id):
-            isolated = self._was_isolated(memory)
-            if await asyncio.to_thread(ask_to_end, memory, isolated=isolated):
-                crashpoint("agent.stopping")
-                await self._watcher.wait(container_id, grace)
+            await self._wind_down(memory, container_id, grace)
             try:
                 await asyncio.to_thread(self._remove, memory, container_id)
             except (RuntimeFailure, OSError) as error:
