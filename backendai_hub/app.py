@@ -53,6 +53,7 @@ from backendai_hub.reconcilers.audit import AuditReconciler
 from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.reconcilers.batch import BatchReconciler
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
+from backendai_hub.reconcilers.explanations import ExplanationsReconciler
 from backendai_hub.reconcilers.images import RescansReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
 from backendai_hub.reconcilers.nodes import NodesReconciler
@@ -428,6 +429,7 @@ class HubService(Application):
         )
         reconcilers: list[Reconciler] = [
             SchedulerReconciler(platform, signals),
+            ExplanationsReconciler(platform, signals, service.explanations),
             NodesReconciler(platform, signals),
             DeadlinesReconciler(platform, signals),
             BatchReconciler(platform, signals),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from backendai_hub.api.explanations import Why
 from backendai_hub.core.attempts import Attempt
 from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
 from backendai_hub.core.sessions import Attachment, Session, SessionType
@@ -76,6 +77,12 @@ class SessionLog(msgspec.Struct, frozen=True, kw_only=True):
     live: bool = False
 
 
+class ShownSession(Session, frozen=True, kw_only=True):
+    """One session; while it waits, with why it does, as was found out last."""
+
+    why: Why | None = None
+
+
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
     """One page of sessions; ``next`` is the cursor of the following page."""
 
@@ -138,7 +145,10 @@ class LimitMeter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One fact about a session, as the event stream sends it."""
+    """One fact about a session, as the event stream sends it.
+
+    That it waits comes with why, as was found out last.
+    """
 
     seq: int
     at: str
@@ -147,6 +157,7 @@ class EventMessage(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     status: str | None = None
     session: Session | None = None
+    why: Why | None = None
 
 
 class SpawnedSession(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ _NOBODYS: Final = _OF_SESSIONS | {
     "dotfiles",
     "enroll_tokens",
     "events",
+    "explanations",
     "image_aliases",
     "image_installs",
     "images",

@@ -14,6 +14,7 @@ from backendai_hub.api.sessions import (
     SessionLog,
     SessionPage,
     SessionRequest,
+    ShownSession,
     SpawnedSession,
 )
 from backendai_hub.core.access import Action
@@ -136,7 +137,7 @@ class SessionHandler(APIHandler):
     path = "api/sessions/{session_id}"
 
     @operation(Action.READ_SESSION)
-    async def get(self, session_id: str) -> Session:
+    async def get(self, session_id: str) -> ShownSession:
         """Read one session."""
         return await verbs.get_session(self.platform, self.principal, session_id)
 

@@ -353,6 +353,7 @@ async def explain(
                     status=record.status,
                 )
             )
+        tx.wake("explanations")
     return len(waiting)
 
 

@@ -78,13 +78,17 @@ class QueueView:
         """Whom the scheduler has placed since the last reading: room they have taken,
         and left none."""
 
+    def knows(self, guest: SessionRecord) -> bool:
+        """Tell whether what matters for *guest* is read anyway."""
+        return _key_of(guest) in self._guests
+
     def invite(self, guest: SessionRecord) -> bool:
         """Read what matters for *guest*, too, who is not in the queue.
 
         The latest few are remembered, so that asking again costs nothing; tells
         whether this one is new.
         """
-        key = repr((guest.scopes, guest.resource_group_id))
+        key = _key_of(guest)
         is_new = key not in self._guests
         if is_new:
             while len(self._guests) >= _MOST_GUESTS:
@@ -313,6 +317,10 @@ class QueueView:
         kept = {} if ids is None else {i: n for i, n in before.items() if i not in ids}
         self._nodes = {**kept, **found}
         return any(_has_gained(before.get(i), node) for i, node in found.items())
+
+
+def _key_of(guest: SessionRecord) -> str:
+    return repr((guest.scopes, guest.resource_group_id))
 
 
 def _moves(known: dict[str, Thing], session_id: str, new: Thing | None) -> bool:

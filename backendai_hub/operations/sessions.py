@@ -7,12 +7,15 @@ import binascii
 from datetime import datetime, timedelta
 
 import msgspec
+from msgspec.structs import asdict
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from backendai_hub.api.explanations import Why
 from backendai_hub.api.sessions import (
     EventMessage,
     HistoryPage,
     SessionPage,
+    ShownSession,
     SpawnedSession,
 )
 from backendai_hub.core.access import Action, Principal, Reach, Target, can, reach
@@ -23,6 +26,7 @@ from backendai_hub.core.errors import (
     MalformedRequestError,
     NotFoundError,
 )
+from backendai_hub.core.events import EventKind
 from backendai_hub.core.ids import is_id
 from backendai_hub.core.sessions import (
     QUEUED,
@@ -33,6 +37,7 @@ from backendai_hub.core.sessions import (
 )
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import attempts, history, sessions
+from backendai_hub.db.explanations import load_explanations
 from backendai_hub.db.history import EventRecord
 from backendai_hub.db.sessions import SessionFilter, SessionRecord
 from backendai_hub.operations.cluster_places import describe_network
@@ -160,7 +165,7 @@ async def read_page(
 
 async def get_session(
     platform: Platform, principal: Principal, session_id: str
-) -> Session:
+) -> ShownSession:
     """Return one session the caller may see; others' are not found."""
     async with platform.database.read() as connection:
         await get_allowed(connection, principal, session_id, Action.READ_SESSION)
@@ -170,14 +175,16 @@ async def get_session(
             shown, containers=containers.get(session_id, [])
         )
         network = await describe_network(connection, shown)
+        why = await load_explanations(connection, [session_id])
         ends = None
         if shown.status is SessionStatus.RUNNING:
             ends = await find_session_idle_end(platform, connection, session_id)
-    return msgspec.structs.replace(
+    shown = msgspec.structs.replace(
         shown,
         cluster_network=network,
         idle_expires_at=sessions.format_time(ends),
     )
+    return ShownSession(**asdict(shown), why=why.get(session_id))
 
 
 async def list_history(
@@ -319,7 +326,8 @@ async def list_messages(
 ) -> list[EventMessage]:
     """List facts after number *after* that the caller may see, oldest first.
 
-    Each carries its session as it is now, so that pages need not ask again.
+    Each carries its session as it is now, and the latest that says of one that it waits
+    carries why, so that pages need not ask again.
     """
     extent = reach(principal, Action.READ_EVENTS)
     async with platform.database.read() as connection:
@@ -338,10 +346,19 @@ async def list_messages(
             s.id: s
             for s in (await sessions.get_sessions(connection, list(ids)) if ids else [])
         }
-    return [_message(e, shown.get(e.session_id or "")) for e in found]
+        waiting = {
+            e.session_id: e.seq
+            for e in found
+            if e.session_id is not None and e.kind == EventKind.SESSION_WAITING
+        }
+        told = await load_explanations(connection, waiting.keys())
+    whys = {waiting[session_id]: why for session_id, why in told.items()}
+    return [_message(e, shown.get(e.session_id or ""), whys.get(e.seq)) for e in found]
 
 
-def _message(event: EventRecord, session: Session | None) -> EventMessage:
+def _message(
+    event: EventRecord, session: Session | None, why: Why | None
+) -> EventMessage:
     return EventMessage(
         seq=event.seq,
         at=sessions.format_time(event.at) or "",
@@ -350,6 +367,7 @@ def _message(event: EventRecord, session: Session | None) -> EventMessage:
         text=event.text,
         status=event.status,
         session=session,
+        why=why,
     )
 
 

@@ -319,6 +319,11 @@ class Explainer:
             line is not None and line.refuse(session)
         )
 
+    @property
+    def lines(self) -> Sequence[Sequence[str]]:
+        """Who waits for the same nodes, by id, in the order of the pass."""
+        return list(self._order.values())
+
     def find_running(self, session_id: str) -> RunningSession | None:
         """Return what runs under this id."""
         return next((r for r in self._snapshot.running if r.id == session_id), None)

@@ -7,6 +7,7 @@ before it is needed, or is meant by it, may use it all the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.snapshot import (
@@ -124,6 +125,15 @@ def _plus(one: Share, other: Share) -> Share:
     return Share(one.device, one.slot, amount, slices)
 
 
+def tell_window(window: ReservedWindow) -> str:
+    """Say from when until when it is, to everybody; its name is not for all."""
+    begins, ends = (
+        f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M}"
+        for moment in (window.starts, window.ends)
+    )
+    return f"a reservation from {begins} until {ends} UTC"
+
+
 def hold_window(cluster: Cluster, window: ReservedWindow, now: int) -> list[Hold]:
     """Return what a window keeps now."""
     if window.ends <= now:
@@ -136,7 +146,7 @@ def hold_window(cluster: Cluster, window: ReservedWindow, now: int) -> list[Hold
         hold = Hold(
             row,
             cluster.left_on(row, window.devices),
-            why=f"kept for {window.name}",
+            why=f"kept for {tell_window(window)}",
             needed=window.starts if now < window.starts else None,
         )
         hold.open_to = frozenset(window.open_to)

@@ -55,7 +55,7 @@ async def test_the_begin_and_the_end_of_a_window_are_each_a_pass(
     scheduler = SchedulerReconciler(platform, Signals())
     assert await scheduler.reconcile() == 0
     reason = (await read(platform, waits)).reason
-    assert "the reservation fans" in reason
+    assert "kept for a reservation from" in reason
     assert 0 < scheduler.patience() <= 3
     clock.pass_(3)
     await scheduler.reconcile()

@@ -18,6 +18,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.operations import nouns
+from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView, load_snapshot
 from backendai_hub.operations.users import ensure_user
@@ -92,8 +93,24 @@ async def test_before_the_window_who_would_reach_into_it_waits_and_is_told_its_n
     await reserve(office)
     long, short = await ask(platform, "alice"), await ask(platform, "bob")
 
-    assert "kept for the reservation fans" in await why(platform, long)
+    assert "kept for a reservation from" in await why(platform, long)
     assert await status(platform, short) is SessionStatus.SCHEDULED
+
+
+async def test_a_reservations_name_is_told_to_those_who_may_read_reservations(
+    platform: Platform, office: Office
+):
+    await add_node(platform, "n1")
+    await reserve(office)
+    waits = await ask(platform, "alice")
+    alice = await principal_of(platform, "alice", Caller.USER)
+    root = await principal_of(platform, "root", Caller.SUPERADMIN)
+    desk = ExplanationDesk()
+    theirs = (await desk.explain(platform, alice, waits.id)).reasons
+    assert "kept for a reservation from 2026-01-01 02:00" in theirs[0]
+    assert "fans" not in "".join(theirs)
+    more = (await desk.explain(platform, root, waits.id)).reasons
+    assert "kept for the reservation fans (a reservation from 2026-01-01" in more[0]
 
 
 async def test_another_node_takes_who_would_reach_into_the_window(
@@ -117,7 +134,7 @@ async def test_who_does_not_say_how_long_is_kept_off_from_a_day_before(
     clock.pass_(24 * HOUR)
     late = await ask(platform, "bob")
     assert await status(platform, early) is SessionStatus.SCHEDULED
-    assert "kept for the reservation fans" in await why(platform, late)
+    assert "kept for a reservation from" in await why(platform, late)
 
 
 async def test_in_a_class_only_those_it_names_start_and_after_it_everybody(
@@ -130,7 +147,7 @@ async def test_in_a_class_only_those_it_names_start_and_after_it_everybody(
     clock.pass_(2 * HOUR)
     other, pupil = await ask(platform, "alice"), await ask(platform, "bob")
 
-    assert "kept for the reservation physics-1" in await why(platform, other)
+    assert "kept for a reservation from" in await why(platform, other)
     assert await status(platform, pupil) is SessionStatus.SCHEDULED
     clock.pass_(2 * HOUR)
     assert await schedule(platform) == 1
@@ -147,7 +164,7 @@ async def test_a_class_may_be_for_a_project_or_a_domain(
     await reserve(office, kind="class", projects=["default:physics"])
     clock.pass_(2 * HOUR)
     outside = await ask(platform, "bob", "a")
-    assert "kept for the reservation fans" in await why(platform, outside)
+    assert "kept for a reservation from" in await why(platform, outside)
     inside = await submit(
         platform, "bob", server="b", project="physics", slots={"cpu": 1}
     )
@@ -166,7 +183,7 @@ async def test_during_maintenance_nobody_starts_and_what_runs_goes_on(
     await reserve(office)
     clock.pass_(3 * HOUR)
     waiting = await ask(platform, "bob")
-    assert "kept for the reservation fans" in await why(platform, waiting)
+    assert "kept for a reservation from" in await why(platform, waiting)
     assert await status(platform, running) is SessionStatus.SCHEDULED
 
 
@@ -215,7 +232,7 @@ async def test_amounts_come_to_devices_that_nobody_has_reserved_at_that_time(
     await office.purge("reservation", "c")
     assert await schedule(platform) == 1
     assert await status(platform, one) is SessionStatus.SCHEDULED
-    assert "kept for the reservation fans" in await why(platform, two)
+    assert "kept for a reservation from" in await why(platform, two)
 
 
 # --- what is refused ------------------------------------------------------------------

@@ -22,7 +22,7 @@ from backendai_hub.db.tables.nodes import (
 )
 from backendai_hub.db.tables.operators import ReservationRow, StopRow
 from backendai_hub.db.tables.preemptions import PreemptionRow, VictimRow
-from backendai_hub.db.tables.scheduling import AttemptRow
+from backendai_hub.db.tables.scheduling import AttemptRow, ExplanationRow
 from backendai_hub.db.tables.sessions import (
     AllocationRow,
     ContainerRow,
@@ -64,6 +64,7 @@ __all__ = [
     "DotfileRow",
     "EnrollTokenRow",
     "EventRow",
+    "ExplanationRow",
     "GroupShareRow",
     "ImageAliasRow",
     "ImageInstallRow",

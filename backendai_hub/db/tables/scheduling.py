@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from backendai_hub.db.tables.base import Amount, Base, BigKey, Id, Moment
+from backendai_hub.db.tables.base import (
+    Amount,
+    Base,
+    BigKey,
+    Document,
+    Id,
+    Key,
+    Moment,
+)
 
 
 class AttemptRow(Base):
@@ -30,3 +40,13 @@ class AttemptRow(Base):
     attempts: Mapped[Amount]
     first_at: Mapped[Moment]
     last_at: Mapped[Moment]
+
+
+class ExplanationRow(Base):
+    """Why a session waits, as it was told its owner the last time; one for each."""
+
+    __tablename__ = "explanations"
+
+    session_id: Mapped[Key] = mapped_column(ForeignKey("sessions.id"))
+    at: Mapped[Moment]
+    why: Mapped[dict[str, Any]] = mapped_column(Document)

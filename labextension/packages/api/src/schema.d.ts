@@ -2469,6 +2469,8 @@ export interface components {
         /**
          * EventMessage
          * @description One fact about a session, as the event stream sends it.
+         *
+         *         That it waits comes with why, as was found out last.
          */
         EventMessage: {
             at: string;
@@ -2480,6 +2482,8 @@ export interface components {
             /** @default null */
             status: string | null;
             text: string;
+            /** @default null */
+            why: components["schemas"]["Why"] | null;
         };
         /**
          * EventsQuery
@@ -4932,6 +4936,88 @@ export interface components {
             changes: components["schemas"]["ShareChange"][];
         };
         /**
+         * ShownSession
+         * @description One session; while it waits, with why it does, as was found out last.
+         */
+        ShownSession: {
+            /** @default null */
+            agent: string | null;
+            /** @default null */
+            attachment: components["schemas"]["Attachment"] | null;
+            /** @default 0 */
+            attempts: number;
+            /** @default null */
+            batch_timeout: number | null;
+            /** @default single-node */
+            cluster_mode: components["schemas"]["ClusterMode"];
+            /** @default  */
+            cluster_network: string;
+            /** @default 1 */
+            cluster_size: number;
+            /** @default null */
+            cluster_strategy: components["schemas"]["ClusterStrategy"] | null;
+            /** @default [] */
+            containers: components["schemas"]["SessionContainer"][];
+            created_at: string;
+            /** @default null */
+            deadline_at: string | null;
+            /** @default [] */
+            dependencies: string[];
+            /** @default [] */
+            devices: string[];
+            domain: string;
+            /** @default null */
+            ended_at: string | null;
+            /** @default null */
+            exit_code: number | null;
+            id: string;
+            /** @default null */
+            idle_expires_at: string | null;
+            image: string;
+            /** @default true */
+            is_preemptible: boolean;
+            /** @default 0 */
+            job_priority: number;
+            /** @default {} */
+            labels: {
+                [key: string]: string;
+            };
+            /** @default 1 */
+            max_attempts: number;
+            name: string;
+            owner: string;
+            /** @default 0 */
+            preemptions: number;
+            /** @default 10 */
+            priority: number;
+            project: string;
+            reason: string;
+            /** @default null */
+            resource_group: string | null;
+            /** @default undefined */
+            result: components["schemas"]["SessionResult"];
+            /** @default 1 */
+            revision: number;
+            /** @default null */
+            scheduled_at: string | null;
+            shmem: string;
+            slots: {
+                [key: string]: string;
+            };
+            /** @default null */
+            started_at: string | null;
+            /** @default null */
+            starts_at: string | null;
+            status: components["schemas"]["SessionStatus"];
+            /** @default null */
+            tag: string | null;
+            type: components["schemas"]["SessionType"];
+            /** @default null */
+            url: string | null;
+            /** @default null */
+            why: components["schemas"]["Why"] | null;
+        };
+        /**
          * SimulationProgress
          * @description How far the simulation is that is being made, if one is: 0 to 1.
          */
@@ -5441,9 +5527,12 @@ export interface components {
          *         ``position`` of ``waiting`` is its place among those who wait for the same nodes.
          *         ``starts_at`` counts on everybody who runs staying as long as they have declared;
          *         with ``at_the_earliest`` those before it in the queue may make it later.
-         *         ``hangs_on`` says what that hangs on, or why nobody can tell.
+         *         ``hangs_on`` says what that hangs on, or why nobody can tell. ``at`` is when this
+         *         was found out, of one that is shown again later.
          */
         Why: {
+            /** @default null */
+            at: string | null;
             /** @default false */
             at_the_earliest: boolean;
             /** @default [] */
@@ -9430,7 +9519,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Session"];
+                    "application/json": components["schemas"]["ShownSession"];
                 };
             };
             /** @description A refusal */
