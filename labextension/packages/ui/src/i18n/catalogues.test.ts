@@ -3,6 +3,7 @@ import en from './en.json';
 import ja from './ja.json';
 import ko from './ko.json';
 import th from './th.json';
+import { canOpen, STATUSES } from '../sessions/status';
 import { pickLanguage } from './index';
 
 interface Catalogue {
@@ -22,6 +23,18 @@ function flatten(catalogue: Catalogue, path = ''): Record<string, string> {
 const placeholders = (text: string): string[] =>
   [...text.matchAll(/{{(\w+)}}/g)].map(m => m[0]).sort();
 const english = flatten(en);
+
+describe('the states of sessions', () => {
+  test('all have a word and a hint', () => {
+    const keys = STATUSES.flatMap(status => [`status.${status}`, `statusHint.${status}`]);
+
+    expect(keys.filter(key => english[key] === undefined)).toEqual([]);
+  });
+
+  test('in which people reach them are those in which something answers', () => {
+    expect(STATUSES.filter(canOpen)).toEqual(['RUNNING', 'PREEMPTED']);
+  });
+});
 
 describe.each(Object.entries({ ko, ja, th }))('the catalogue of %s', (_, catalogue) => {
   const translated = flatten(catalogue);

@@ -14,7 +14,9 @@ import { toneOf } from './status';
 
 const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
   PENDING: Clock,
+  RESERVED: Clock,
   RUNNING: CircleCheck,
+  PREEMPTED: Clock,
   TERMINATED: CircleStop,
   ERROR: CircleAlert,
   CANCELLED: Ban

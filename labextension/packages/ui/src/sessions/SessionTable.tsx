@@ -7,7 +7,7 @@ import { Button } from '../kit/Button';
 import { DataTable, type Column } from '../kit/DataTable';
 import { RelativeTime } from '../kit/RelativeTime';
 import { listSlots } from '../slots';
-import { canStop, isEnded } from './status';
+import { canOpen, canStop, isEnded } from './status';
 import { StatusWithReason } from './SessionStatus';
 import type { Order } from './view';
 
@@ -114,8 +114,7 @@ function SessionAge({
 
 function SessionName({ session }: { session: Session }): JSX.Element {
   const host = useHost();
-  const href =
-    host.sessionHref(session.id) ?? (session.status === 'RUNNING' ? session.url : null);
+  const href = host.sessionHref(session.id) ?? (canOpen(session.status) ? session.url : null);
   if (!href) {
     return <span className="bai-name">{session.name}</span>;
   }
@@ -150,7 +149,7 @@ export function SessionActions({
   const { name, status, url } = session;
   return (
     <span className="bai-actions">
-      {status === 'RUNNING' && url ? (
+      {canOpen(status) && url ? (
         <Button
           size="small"
           href={url}

@@ -19,6 +19,9 @@ const TONES: Record<SessionStatus, Tone> = {
   CANCELLED: 'neutral'
 };
 
+/** Every state that this page knows. */
+export const STATUSES = Object.keys(TONES) as SessionStatus[];
+
 export function toneOf(status: SessionStatus): Tone {
   // A newer service may know states that this page has never heard of.
   return TONES[status] ?? 'neutral';
@@ -39,4 +42,9 @@ export function isEnded(status: SessionStatus): boolean {
 
 export function canStop(status: SessionStatus): boolean {
   return !isEnded(status) && status !== 'TERMINATING';
+}
+
+/** Whether people reach it: who makes room answers until it is gone, so that they save. */
+export function canOpen(status: SessionStatus): boolean {
+  return status === 'RUNNING' || status === 'PREEMPTED';
 }
