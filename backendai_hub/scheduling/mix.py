@@ -3,6 +3,10 @@
 *Steps* are the amounts that are asked of one device: its fractions, and 1000 for whole
 devices. What a node has *open* for a step is what is left, in all, on devices with at
 least that much left.
+
+Devices become free again. Where a request for several devices lacks some, those that
+are free count in part all the same, and the more the fewer are missing: a node that is
+nearly free is sooner whole again than one that is nearly full.
 """
 
 from __future__ import annotations
@@ -30,6 +34,12 @@ _ENOUGH: Final = 20.0
 """How many requests say what is usual without a guess."""
 _LOOKED_AT: Final = 1000
 """How many of those who wait are looked at."""
+_WIDER: Final = 0.5
+"""Requests weigh more the more devices they ask for, by this power of the number.
+
+They are few, but each of them takes as much as many others, and waits for all of it at
+once.
+"""
 _SCARCE: Final = 0.05
 """Requests that can use less than this share of all devices weigh no more still."""
 _ALMOST: Final = 1 - 1e-6
@@ -68,6 +78,9 @@ class Mix:
         )
         needs = np.array([d.milli * sizes.get(d.column, 1.0) for d in demands])
         self._least = (needs * _ALMOST).astype(np.float32)
+        several = np.array([d.milli >= 2 * MILLI for d in demands])
+        self._nearness = (several / np.maximum(needs, _NONE)).astype(np.float32)
+        """What one unit is of what a request for several devices needs, else 0."""
         self.host = tuple(
             column
             for column, slot in enumerate(cluster.slots)
@@ -106,16 +119,28 @@ class Mix:
         return found
 
     def use(self, free: Matrix, open_: Matrix) -> Matrix:
-        """Return how much each request could use: ``[row, request]``."""
-        usable: Matrix = open_.take(self._place, axis=1)
-        for index, rates in enumerate(self._rates):
-            np.minimum(usable, free[:, index, None] * rates, out=usable)
+        """Return how much each request could use now: ``[row, request]``."""
+        usable = self._reach(free, open_)
         usable *= usable >= self._least
+        return usable
+
+    def _reach(self, free: Matrix, open_: Matrix) -> Matrix:
+        """Return how much each could use if whatever there is were enough for it."""
+        reached: Matrix = open_.take(self._place, axis=1)
+        for index, rates in enumerate(self._rates):
+            np.minimum(reached, free[:, index, None] * rates, out=reached)
+        return reached
+
+    def _use_soon(self, free: Matrix, open_: Matrix) -> Matrix:
+        """Return how much each could use now, or in part once it lacks nothing."""
+        usable = self._reach(free, open_)
+        lacking = usable < self._least
+        np.multiply(usable, usable * self._nearness, out=usable, where=lacking)
         return usable
 
     def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
         """Return what a usual request could use of nodes like *rows*, as expected."""
-        usable = self.use(free, open_)
+        usable = self._use_soon(free, open_)
         # Not by matrix multiplication: that adds up in another order for more rows,
         # and may wait for other threads.
         if len(self._by_kind) == 1:
@@ -202,6 +227,7 @@ def weigh(cluster: Cluster, usual: Usual) -> tuple[Mix, Matrix, Matrix]:
     What nodes have free and open now, which has to be read for it, comes with it.
     """
     often = np.array([weight for _, weight in usual], np.float64)
+    often *= [max(1.0, demand.milli / MILLI) ** _WIDER for demand, _ in usual]
     mix = _recall(cluster, tuple(demand for demand, _ in usual))
     rows = np.arange(len(cluster.nodes))
     free, open_ = mix.read_host(cluster, rows), mix.read_open(cluster, rows)
@@ -251,12 +277,16 @@ def _find_able(
 ) -> tuple[FloatVector, IntVector]:
     """Tell what each kind of node has at all, and the kind of each node.
 
-    The first is 1 for ``[kind, demand]`` if such nodes have the slot and the labels.
+    The first is 1 for ``[kind, demand]`` if such nodes have the slot and the labels,
+    and room for it when they are empty.
     """
     able = np.ones((len(cluster.nodes), len(demands)), bool)
     labelled: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for index, demand in enumerate(demands):
         able[:, index] = cluster.total_of(demand.column) > 0
+        for column, amount in enumerate(demand.amounts):
+            if amount:
+                able[:, index] &= cluster.total_of(column) >= amount
         for label in demand.labels:
             if label not in labelled:
                 name, value = label

@@ -62,9 +62,12 @@ def where(
     return {s: p.node for s, p in place(nodes, *queue, typical=typical).items()}
 
 
+def demands_of(cluster: Cluster, typical: Typical) -> list[tuple[Demand, float]]:
+    return [(read_demand(cluster, request), weight) for request, weight in typical]
+
+
 def scorer_of(cluster: Cluster, typical: Typical) -> FragmentationScorer:
-    demands = [(read_demand(cluster, request), weight) for request, weight in typical]
-    return Fragmentation().scorer(cluster, demands)
+    return Fragmentation().scorer(cluster, demands_of(cluster, typical))
 
 
 # --- worked examples ----------------------------------------------------------------
@@ -136,6 +139,46 @@ def test_among_equals_the_fuller_node_is_taken():
     begun = node("begun", host(64), *gpus("b", 1, 0, 0))
     idle = node("idle", host(64), *gpus("i", 0, 0, 0))
     assert where([idle, begun], pending(shares=1), typical=usual) == {"s": "begun"}
+
+
+def test_small_nodes_are_filled_before_a_wide_one_that_has_been_begun():
+    usual = [(ask(cpu=1, shares=1), 1000), (ask(cpu=1, shares=8), 20)]
+    # Three of eight free are not enough for who wants eight, but may be eight soon.
+    wide = node("wide", host(64), *gpus("w", 1, 1, 1, 1, 1, 0, 0, 0))
+    small = node("small", host(8), *gpus("s", 0, 0, 0, 0))
+    placed = where([wide, small], pending(cpu=1, shares=1), typical=usual)
+    assert placed == {"s": "small"}
+
+
+def test_of_two_begun_nodes_the_one_that_is_nearly_free_is_left_alone():
+    usual = [(ask(cpu=1, shares=1), 1), (ask(cpu=1, shares=8), 1)]
+    nearly_free = node("free", host(64), *gpus("f", 1, 0, 0, 0, 0, 0, 0, 0))
+    nearly_full = node("full", host(64), *gpus("u", 1, 1, 1, 1, 1, 1, 0, 0))
+    cluster = Cluster([nearly_free, nearly_full])
+    wanted = read_demand(cluster, ask(cpu=1, shares=1))
+    lost = scorer_of(cluster, usual).score(wanted, np.arange(2))
+    assert lost[1] + 100 < lost[0]
+
+
+def test_who_asks_for_several_devices_counts_more_than_who_asks_for_one():
+    place = node("a", host(64), *gpus("a", *([0] * 8)))
+    cluster = Cluster([place])
+    narrow = read_demand(cluster, ask(cpu=1, shares=1))
+    wide = read_demand(cluster, ask(cpu=1, shares=4))
+    mix, _, _ = weigh(cluster, find_usual(cluster, [(narrow, 1.0), (wide, 1.0)]))
+    weights = dict(zip(mix.demands, mix.weights, strict=True))
+    assert weights[wide] == pytest.approx(2 * weights[narrow])
+
+
+def test_a_node_that_never_has_room_for_a_wide_request_keeps_nothing_for_it():
+    usual = [(ask(cpu=1, shares=1), 1), (ask(cpu=1, shares=8), 1)]
+    cluster = Cluster([node("small", host(64), *gpus("s", 0, 0, 0, 0))])
+    scorer = scorer_of(cluster, usual)
+    wanted = read_demand(cluster, ask(cpu=1, shares=1))
+    mix, _, _ = weigh(cluster, find_usual(cluster, demands_of(cluster, usual)))
+    lost = float(scorer.score(wanted, np.arange(1))[0])
+    narrow = float(mix.weights[mix.demands.index(wanted)])
+    assert lost == pytest.approx(1000 * narrow + PACKING * 3000, rel=0.01)
 
 
 def test_nodes_with_labels_that_somebody_needs_are_left_to_them():
