@@ -63,6 +63,7 @@ export function makeEvent(session: Session, changes: Partial<EventMessage> = {})
     text: '',
     status: session.status,
     session,
+    why: null,
     ...changes
   };
 }

@@ -86,6 +86,7 @@ describe('the launch form on a page', () => {
                   slots: { ...spec.slots, cpu: '2' }
                 }
               ],
+              at: null,
               starts_at: null,
               at_the_earliest: false,
               hangs_on: '1 session does not say when it ends'
