@@ -26,6 +26,9 @@ async def test_a_choice_is_tried_out_and_begins_nothing(hub):
     status, told = await ask(hub, "alice", {"image": "nothing", "cpu": "999"})
     assert status == 200
     assert "there is no environment 'nothing'" in told["refused"][0]["text"]
+    crowd = {"image": "jupyterlab", "cpu": "0.5", "cluster_size": 501}
+    status, told = await ask(hub, "alice", crowd)
+    assert any("cluster_size" in each["text"] for each in told["refused"])
     async with hub.stack.client("alice") as alice:
         assert (await alice.get("api/sessions"))["items"] == []
 
@@ -35,6 +38,8 @@ async def test_what_cannot_be_read_is_refused(hub):
     status, told = await ask(hub, "alice", {"speed": "high"})
     assert status == 422
     assert "speed: there is no such option" in told["message"]
+    status, told = await ask(hub, "alice", 5)
+    assert (status, told["message"]) == (400, "send what is chosen as a JSON object")
 
 
 async def test_nobody_asks_for_others(hub):
