@@ -100,6 +100,10 @@ async def test_names_are_completed_for_who_is_logged_in(tmp_path, monkeypatch):
         assert found == [], "and nothing is said"
 
 
+def heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 async def test_an_interrupted_command_ends_without_a_word(tmp_path):
     async with working(tmp_path) as (_, root):
         # It waits, and for one and the same thing all the time.
@@ -110,6 +114,8 @@ async def test_an_interrupted_command_ends_without_a_word(tmp_path):
             env={**os.environ, **root.environ},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            # What a shell runs in the background ignores Ctrl-C, and so would this.
+            preexec_fn=heed_interrupts,
         )
         assert process.stderr is not None
         told = (await process.stderr.readline()).decode()

@@ -27,6 +27,7 @@ from tests.integration import (
     test_group_rules,
     test_idle_sessions,
     test_kept_room,
+    test_node_places,
     test_preemption,
     test_quota_rules,
     test_session_grants,
@@ -37,7 +38,7 @@ HERE = sys.modules[__name__]
 QUOTA, GROUPS, TIME = test_quota_rules, test_group_rules, test_deadlines
 IDLE, KEPT, SHARE = test_idle_sessions, test_kept_room, test_fair_share
 GRANTS, LOGINS = test_session_grants, test_concurrent_logins
-ROOM = test_preemption
+ROOM, PLACES = test_preemption, test_node_places
 
 EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
     "keypair-policy": {
@@ -169,6 +170,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, str] | tuple[Any, Any]]] = {
             KEPT,
             "test_the_group_says_after_how_long_room_is_kept",
         ),
+        "rack_label": (PLACES, "test_containers_that_lie_apart_stay_in_one_rack"),
         "route_cleanup_target_statuses": (["unhealthy", "failed"], "unhealthy"),
         "preemption": (ROOM, "test_nobody_leaves_where_nobody_has_said_so"),
     },
