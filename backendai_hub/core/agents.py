@@ -145,14 +145,6 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-def check_most_containers(most: int | None) -> None:
-    """Refuse a number of containers that makes no sense for a node."""
-    if most is not None and not 0 <= most <= MOST_ON_A_NODE:
-        raise InvalidRequestError(
-            f"max_containers: {most} is not between 0 and {MOST_ON_A_NODE}"
-        )
-
-
 def unite(masks: Iterable[int]) -> int:
     """Return every bit that is set in any of *masks*."""
     union = 0
@@ -189,6 +181,15 @@ def check_labels(labels: Mapping[str, str]) -> None:
                 f"labels: the value of {name} has at most {_LONGEST_VALUE} characters,"
                 " all of which can be printed"
             )
+
+
+def check_node(labels: Mapping[str, str], max_containers: int | None) -> None:
+    """Refuse what a node says of itself that makes no sense."""
+    check_labels(labels)
+    if max_containers is not None and not 0 <= max_containers <= MOST_ON_A_NODE:
+        raise InvalidRequestError(
+            f"max_containers: {max_containers} is not between 0 and {MOST_ON_A_NODE}"
+        )
 
 
 def join_labels(

@@ -20,12 +20,7 @@ from backendai_hub.api.agents import (
     ContainerState,
     ReportAnswer,
 )
-from backendai_hub.core.agents import (
-    AgentStatus,
-    Device,
-    check_labels,
-    check_most_containers,
-)
+from backendai_hub.core.agents import AgentStatus, Device, check_node
 from backendai_hub.core.errors import ConflictError, ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.quotas import ScopeKind
@@ -59,8 +54,7 @@ async def accept_report(
     Raises :class:`ConflictError` for a second machine with the same identity and
     for a protocol that is not ours.
     """
-    check_labels(report.labels)
-    check_most_containers(report.max_containers)
+    check_node(report.labels, report.max_containers)
     for device in report.devices:
         device.check()
     fresh, agent = await _note_agent(platform, agent_id, report)

@@ -14,7 +14,7 @@ from backendai_agent.reconcile import Phase, Record, Start, Wait, diff
 from backendai_agent.runtimes.base import Observed, RuntimeFailure
 from backendai_agent.runtimes.process_preparation import check_can_be_opened
 from backendai_hub.api.agents import ContainerSpec, DesiredState, DeviceShare
-from backendai_hub.core.agents import Device, Distance, count_places
+from backendai_hub.core.agents import Device, Distance, check_node, count_places
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.scheduling.devices import Slicing
 from tests.unit.nvml_played_back import FakeGpu, FakeInstance, FakeNvml
@@ -290,6 +290,12 @@ def test_slices_that_nobody_could_reckon_with_are_refused(place):
 def test_what_nobody_could_store_is_refused_with_what_it_is(said, words):
     with pytest.raises(InvalidRequestError, match=words):
         Device(**{"id": "g", "slots": {}, **said}).check()
+
+
+@pytest.mark.parametrize("most", [-1, 1 << 40])
+def test_a_node_takes_a_number_of_containers_that_can_be_counted(most):
+    with pytest.raises(InvalidRequestError, match=f"max_containers: {most} is not"):
+        check_node({}, most)
 
 
 # --- one slice is never in two containers --------------------------------------------
