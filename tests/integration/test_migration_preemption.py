@@ -6,6 +6,7 @@ import asyncio
 
 from sqlalchemy import text
 
+from backendai_hub.core.preemptions import Ending
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import downgrade, upgrade
@@ -44,4 +45,26 @@ async def test_who_waits_waits_and_who_leaves_is_stopped_by_the_older_service(
     assert (shown.status, shown.preemptions) == (SessionStatus.TERMINATED, 0)
     assert await look(platform) == 1
     assert (await read(platform, urgent)).status is SessionStatus.SCHEDULED
+    assert await breaches(platform) == []
+
+
+async def test_nothing_is_kept_any_more_for_a_cluster_that_is_cancelled(
+    platform: Platform, database: Database, db_url: str
+):
+    gpus = [make_gpu("gpu-0"), make_gpu("gpu-1")]
+    node = await add_node(platform, devices=[make_device(), *gpus])
+    await opt_in(platform)
+    policy = {"max_containers_per_session": 0}
+    await Office(platform).change("keypair-policy", "default", **policy)
+    await occupy(platform, node)
+    wide = await ask(platform, "bob", slots=GPU, cluster_size=2, job_priority=1)
+    await look(platform)
+    assert (await read(platform, wide)).status is SessionStatus.RESERVED
+    await database.close()
+
+    await asyncio.to_thread(downgrade, db_url, "0007")
+    await asyncio.to_thread(upgrade, db_url)
+    (plan,) = await plans(platform)
+    assert plan.ending is Ending.CANCELLED
+    assert (await read(platform, wide)).status is SessionStatus.CANCELLED
     assert await breaches(platform) == []

@@ -130,6 +130,13 @@ def end_clusters() -> None:
         )
     )
     op.execute(
+        sa.text(
+            "UPDATE preemptions SET closed_at = :now, outcome = 'cancelled' WHERE"
+            " closed_at IS NULL AND session_id IN (SELECT id FROM sessions"
+            " WHERE cluster_size > 1 AND status = 'RESERVED')"
+        ).bindparams(sa.bindparam("now", now, sa.DateTime(timezone=True)))
+    )
+    op.execute(
         sessions.update()
         .where(waiting)
         .values(
