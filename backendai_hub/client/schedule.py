@@ -159,7 +159,6 @@ class Schedule(Part):
         return await self._transport.get(
             "schedule/trace",
             ExportedTrace,
-            SimulationProgress,
             params=asked,
             act_for=self._act_for,
             wait=_SIMULATION_SECONDS,

@@ -10,7 +10,8 @@ agent is stopped once it has joined, so that nothing but the service works.
   request to the moment at which another connection to the database sees it SCHEDULED,
   so that the answer, the commit of the placement and the looking are all in it.
 - *Burst*: many ask at once over several connections; how many are answered in a second,
-  what an answer costs the service in processor time, and how long until all of them are
+  what an answer costs the service in processor time, how long each waits for its place
+  from the beginning of its request's transaction, and how long until all of them are
   placed.
 """
 
@@ -60,6 +61,15 @@ class Watch:
         )
         row = await cursor.fetchone()
         return 0 if row is None else int(row[0])
+
+    async def waits(self, newest: int) -> list[float]:
+        """Return how long so many of the newest waited for their place, in seconds."""
+        cursor = await self._connection.execute(
+            "SELECT extract(epoch FROM scheduled_at - created_at) FROM sessions"
+            " ORDER BY created_at DESC, id DESC LIMIT %s",
+            (newest,),
+        )
+        return [float(row[0]) for row in await cursor.fetchall()]
 
     async def until(self, placed: int, pause: float = 0.001) -> float:
         """Return the moment at which so many have been placed."""
@@ -122,11 +132,13 @@ async def measure_burst(
     await asyncio.gather(*(work() for _ in range(options.connections)))
     answered = time.perf_counter() - began
     cpu = processor(pid) - used
+    done = await placed
     return {
         "answers_per_second": round(options.burst / answered, 1),
         "answer_ms": quantiles(answers),
         "service_cpu_ms": round(1000 * cpu / options.burst, 2),
-        "all_placed_after_s": round(await placed - began, 2),
+        "all_placed_after_s": round(done - began, 2),
+        "submit_to_scheduled_ms": quantiles(await watch.waits(options.burst)),
         "last_answer_after_s": round(answered, 2),
     }
 

@@ -28,6 +28,11 @@ async def test_people_read_why_it_waits_and_administrators_what_would_be(tmp_pat
         trace = tmp_path / "now.jsonl"
         await root.well("admin", "schedule", "export", str(trace))
         assert trace.read_text().count('"kind":"request"') == 1
+        past = tmp_path / "past.jsonl"
+        await root.well(
+            *("admin", "schedule", "export", str(past)), "--days", "7", "--pseudonyms"
+        )
+        assert '"owner":"user-' in past.read_text()
         plot = tmp_path / "plot.svg"
         shown = await root.well(
             *("admin", "schedule", "simulate", "--trace", str(trace)),
@@ -39,6 +44,12 @@ async def test_people_read_why_it_waits_and_administrators_what_would_be(tmp_pat
         live = await root.read("admin", "schedule", "simulate", "--add", "cpu=1")
         assert live["added"][0]["request"] == "cpu=1"
 
+        other = await root.read(
+            *("admin", "schedule", "simulate", "--preemption", "--mode", "reschedule"),
+            *("--victim-scope", "resource-group", "--add", "cpu=1"),
+            *("--job-priority", "5", "--maximum", "domain:default:cpu=none"),
+        )
+        assert other["after"]["displaced"] >= 0
         bad = tmp_path / "bad.csv"
         bad.write_text("kind,name,slots\nnode,a,cpu=much\n")
         refused = await root("admin", "schedule", "simulate", "--trace", str(bad))
