@@ -102,9 +102,11 @@ async def list_vain(
     return await _list_unmet(connection, session_id, ended)
 
 
-async def list_unmet(connection: AsyncConnection) -> list[Dependency]:
-    """List what the queue waits for."""
-    return await _list_unmet(connection, None, true())
+async def list_unmet(
+    connection: AsyncConnection, session_id: str | None = None
+) -> list[Dependency]:
+    """List what the queue, or one session of it, waits for."""
+    return await _list_unmet(connection, session_id, true())
 
 
 async def _list_unmet(

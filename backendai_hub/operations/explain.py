@@ -24,7 +24,7 @@ from backendai_hub.core.nouns import Verb, noun_of
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus, SessionType
 from backendai_hub.core.slots import parse_amount, parse_slots
-from backendai_hub.db.batch import tell_waits
+from backendai_hub.db.batch import Dependency, list_unmet, tell_waits
 from backendai_hub.db.groups import list_allowed
 from backendai_hub.db.images import load_images
 from backendai_hub.db.running import load_running
@@ -34,7 +34,7 @@ from backendai_hub.operations.preemption_views import tell_room
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import get_allowed
 from backendai_hub.scheduling.changes import Change, tell_change
-from backendai_hub.scheduling.explain import Explainer, Explanation
+from backendai_hub.scheduling.explain import Explainer, Explanation, Waits
 from backendai_hub.scheduling.holds import tell_window
 from backendai_hub.scheduling.snapshot import PendingSession, RunningSession, Snapshot
 
@@ -58,6 +58,8 @@ class Asked(NamedTuple):
     groups: Mapping[str, str]
     """The resource groups that it may wait in, by id, with their names."""
     least: Mapping[str, int]
+    firsts: Sequence[Dependency] = ()
+    """The batch sessions that it waits for."""
 
 
 class Seen(NamedTuple):
@@ -107,7 +109,7 @@ class ExplanationDesk:
             return replace(told, hangs_on=room or "it does not wait in the queue")
         async with self._lock:
             explainer = await self._look(platform, is_known=session_id in self._queue)
-            found = await asyncio.to_thread(_ask, explainer, asked)
+            found = await asyncio.to_thread(_ask, explainer, asked, self._queue)
             # As they are in this pass: others may ask for the next one meanwhile.
             session, nodes = self._queue.get(session_id), self._nodes
             windows = self._name_windows(principal)
@@ -131,8 +133,10 @@ class ExplanationDesk:
             records = [known[i] for i in choose(explainer.lines) if i in known]
             async with platform.database.read() as connection:
                 asked = [await _read_asked(connection, r) for r in records]
-            found = await asyncio.to_thread(_ask_all, explainer, asked, self._clock)
             queue, nodes = self._queue, self._nodes
+            found = await asyncio.to_thread(
+                lambda: _ask_all(explainer, asked, queue, self._clock)
+            )
         told = []
         for one, explanation in zip(asked, found, strict=False):
             if explanation is None:
@@ -235,20 +239,40 @@ class ExplanationDesk:
         self._windows = {text: " and ".join(names) for text, names in windows.items()}
 
 
-def _ask(explainer: Explainer, asked: Asked) -> Explanation | None:
+def _ask(
+    explainer: Explainer, asked: Asked, queue: Mapping[str, PendingSession]
+) -> Explanation | None:
+    session = queue.get(asked.record.id)
     return explainer.explain(
-        asked.record.id, groups=tuple(asked.groups), least=asked.least
+        asked.record.id,
+        groups=tuple(asked.groups),
+        least=asked.least,
+        waits=None if session is None else _waits_of(asked, session),
     )
 
 
+def _waits_of(asked: Asked, session: PendingSession) -> Waits | None:
+    """Return which sessions *session* waits for, if nothing but its time does, too."""
+    record, firsts = asked.record, asked.firsts
+    begins = _BEFORE if record.starts_at is None else record.starts_at
+    both = {tell_waits(record, firsts, moment) for moment in (_BEFORE, begins)}
+    if not firsts or session.hold not in both:
+        return None
+    ids = tuple(first.id for first in firsts)
+    return Waits(firsts=ids, moment=int(begins.timestamp()))
+
+
 def _ask_all(
-    explainer: Explainer, asked: Iterable[Asked], clock: Callable[[], float]
+    explainer: Explainer,
+    asked: Iterable[Asked],
+    queue: Mapping[str, PendingSession],
+    clock: Callable[[], float],
 ) -> list[Explanation | None]:
     """Explain one after the other, at least one, until that has taken long enough."""
     found: list[Explanation | None] = []
     until = clock() + _QUICK_SECONDS
     for one in asked:
-        found.append(_ask(explainer, one))
+        found.append(_ask(explainer, one, queue))
         if clock() >= until:
             break
     return found
@@ -297,7 +321,8 @@ async def _read_asked(connection: AsyncConnection, record: SessionRecord) -> Ask
             least.update(parse_slots(image.minimum).items())
             beside = parse_amount("mem", image.minimum.get("mem", 0))
             least["mem"] = max(record.shmem + 1, beside + record.shmem)
-    return Asked(record, groups, least)
+    firsts = await list_unmet(connection, record.id) if record.is_batch else ()
+    return Asked(record, groups, least, firsts)
 
 
 async def _name_visible(
@@ -339,6 +364,8 @@ def tell_forecast(found: Explanation, after: str) -> str:
     if found.starts is None:
         return found.unknown
     who = f"session {after}" if after else "a session"
+    if found.window:
+        who = "a reservation"
     said = f"when {who}{f' on {found.node}' if found.node else ''} ends"
     if found.at_the_earliest and found.ahead:
         said += f"; {found.ahead} before it in the queue may make it later"

@@ -31,6 +31,13 @@ _MOST_PROVED = 1000
 """How long a queue may be for a change to be proved by a whole pass."""
 
 
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    """What alone holds a session up: others that have to end, and a moment."""
+
+    firsts: tuple[str, ...]
+    moment: int = 0
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about one session that waits."""
 
@@ -51,6 +58,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
     """The session that has to end for that."""
     node: str = ""
+    window: bool = False
+    """Whether a reservation there has to end for that."""
     unknown: str = ""
     """Why nobody can tell when it starts, if so."""
 
@@ -106,11 +115,12 @@ class Explainer:
         *,
         groups: tuple[str, ...] = (),
         least: Mapping[str, int] | None = None,
+        waits: Waits | None = None,
     ) -> Explanation | None:
         """Explain why a session waits; None if it does not.
 
         ``groups`` are the resource groups it may wait in; ``least`` is what it has to
-        ask for at least.
+        ask for at least. *waits* is what it waits for, if nothing else holds it up.
         """
         if session_id not in self._place:
             return None
@@ -124,7 +134,10 @@ class Explainer:
             place=place,
             snapshot=self._snapshot,
         )
-        return self._explain(standing, groups, least or {})
+        found = self._explain(standing, groups, least or {})
+        if waits is None or not session.hold:
+            return found
+        return self._foretell_waits(found, waits)
 
     def consider(
         self,
@@ -175,6 +188,7 @@ class Explainer:
             ahead=sum(not self._queue[i].hold for i in order[: place - 1]),
             after="" if forecast.after is None else forecast.after.id,
             node="" if forecast.row < 0 else line.cluster.nodes[forecast.row].name,
+            window=forecast.window,
             unknown=forecast.unknown,
         )
 
@@ -286,12 +300,55 @@ class Explainer:
             return self._foretell_limit(session, line, lacking)
         if line.refuse(session):
             return Forecast(unknown="it hangs on what others leave or are guaranteed")
+        ahead = [self._queue[i] for i in before]
+        able = [s for s in ahead if not s.hold and self._is_allowed(s)]
+        return foretell(line, self._ends_for(session, line), session, able)
+
+    def _ends_for(self, session: PendingSession, line: Line) -> Ends:
+        """Return when what there is becomes free for *session*."""
+        windows = [
+            window
+            for window in self._snapshot.windows
+            if window.ends > self._snapshot.now
+            and set(window.open_to).isdisjoint(session.scopes)
+            and not line.cluster.row.keys().isdisjoint(window.nodes)
+        ]
+        if windows:
+            return Ends(line, session, windows)
         ends = self._ends.get(id(line))
         if ends is None:
             ends = self._ends[id(line)] = Ends(line)
-        ahead = [self._queue[i] for i in before]
-        able = [s for s in ahead if not s.hold and self._is_allowed(s)]
-        return foretell(line, ends, session, able)
+        return ends
+
+    def _foretell_waits(self, found: Explanation, waits: Waits) -> Explanation:
+        """Tell when those have ended that it waits for, if they all say so."""
+        over = [(self._over(first), first) for first in waits.firsts]
+        known = [(ends, first) for ends, first in over if ends is not None]
+        left = len(over) - len(known)
+        if left or not known:
+            many = f"{left} of those it waits for"
+            return replace(found, unknown=f"{many} do not say when they end")
+        ends, last = max(known)
+        return replace(
+            found,
+            starts=max(ends, waits.moment),
+            at_the_earliest=True,
+            after=last if self.find_running(last) is not None else "",
+            unknown="",
+        )
+
+    def _over(self, session_id: str) -> int | None:
+        """Tell when a session is over at the latest, as far as that is declared."""
+        running = self.find_running(session_id)
+        if running is not None:
+            return running.ends
+        session, line = self._queue.get(session_id), self._index.get(session_id)
+        if session is None or line is None or session_id not in self._place:
+            return None
+        before = self._order[id(line)][: self._place[session_id] - 1]
+        starts = self._foretell(session, line, before).starts
+        lifetime = session.lifetime or line.policy.max_lifetime
+        return None if starts is None or lifetime is None else starts + lifetime
 
     def _foretell_limit(
         self, session: PendingSession, line: Line, lacking: Sequence[QuotaShortfall]
@@ -306,7 +363,7 @@ class Explainer:
         left = Forecast(leaving.ends, leaving, line.row_of(leaving), exact=False)
         if line.trial(session).fits(session):
             return left
-        room = foretell(line, Ends(line), session, ())
+        room = foretell(line, self._ends_for(session, line), session, ())
         if room.starts is None:
             return room
         return left if room.starts <= leaving.ends else room._replace(exact=False)

@@ -19,7 +19,11 @@ from backendai_hub.scheduling.cluster import Mask, Vector
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.shapes import Shape
-from backendai_hub.scheduling.snapshot import PendingSession, RunningSession
+from backendai_hub.scheduling.snapshot import (
+    PendingSession,
+    ReservedWindow,
+    RunningSession,
+)
 from backendai_hub.scheduling.trials import Trial
 
 _MOST_ENDS = 64
@@ -34,6 +38,8 @@ class Forecast(NamedTuple):
     starts: int | None = None
     after: RunningSession | None = None
     row: int = -1
+    window: bool = False
+    """Whether it is a reservation that has to end for that."""
     exact: bool = True
     """Whether everybody before it has been followed; if not, it is at the earliest."""
     unknown: str = ""
@@ -41,15 +47,30 @@ class Forecast(NamedTuple):
 
 
 class Ends:
-    """The declared ends on one line's nodes, as arrays."""
+    """The declared ends on one line's nodes, as arrays.
 
-    def __init__(self, line: Line) -> None:
+    For a *session* that *windows* are not open to, what they keep comes back when they
+    are over.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        session: PendingSession | None = None,
+        windows: Sequence[ReservedWindow] = (),
+    ) -> None:
         self._line = line
         self.undeclared = sum(1 for _, held in line.holdings if held.ends is None)
-        known = [pair for pair in line.holdings if pair[1].ends is not None]
+        known: list[tuple[RunningSession | None, Holding]] = [
+            pair for pair in line.holdings if pair[1].ends is not None
+        ]
+        if session is not None and windows:
+            known = [_put_off(line, session, windows, pair) for pair in known]
+            known += [(None, kept) for kept in line.kept_from(session)]
         # By node, and by time on each.
         known.sort(key=lambda pair: (pair[1].row, pair[1].ends or 0))
         self.sessions = [running for running, _ in known]
+        """Who holds it; None is a window."""
         self.held = [held for _, held in known]
         self.order = sorted((h.ends or 0, i) for i, h in enumerate(self.held))
         """When each of them ends: sorted, so that a copy of it is a heap."""
@@ -101,6 +122,28 @@ class Ends:
         return None
 
 
+def _put_off(
+    line: Line,
+    session: PendingSession,
+    windows: Sequence[ReservedWindow],
+    pair: tuple[RunningSession | None, Holding],
+) -> tuple[RunningSession | None, Holding]:
+    """Return what is held, until a window that would keep it from *session* is over."""
+    running, held = pair
+    lifetime = session.lifetime or line.policy.max_lifetime
+    node = line.cluster.nodes[held.row].id
+    # One may begin where another ends: they are looked at in the order of time.
+    for window in sorted(windows, key=lambda one: one.starts):
+        ends = held.ends or 0
+        if node not in window.nodes or ends >= window.ends:
+            continue
+        if window.devices and not any(s.device in window.devices for s in held.shares):
+            continue
+        if lifetime is None or ends + lifetime > window.starts:
+            running, held = None, held._replace(ends=window.ends)
+    return running, held
+
+
 def _give(trial: Trial, held: Holding) -> None:
     trial.placer.cluster.give(held.row, held.shares)
     trial.placer.cluster.spare[held.row] += 1
@@ -127,7 +170,8 @@ def _alone(ends: Ends, found: tuple[int, int] | None) -> Forecast:
     if found is None:
         return Forecast(unknown=_undeclared(ends.undeclared))
     starts, index = found
-    return Forecast(starts, ends.sessions[index], ends.held[index].row)
+    after = ends.sessions[index]
+    return Forecast(starts, after, ends.held[index].row, window=after is None)
 
 
 def _undeclared(count: int) -> str:
@@ -169,7 +213,7 @@ def _follow(
                 continue
             if one is session:
                 after = ends.sessions[index] if known else None
-                return Forecast(time, after, held.row)
+                return Forecast(time, after, held.row, known and after is None)
             waiting.remove((one, shape))
             lifetime = one.lifetime or line.policy.max_lifetime
             for room in rooms if lifetime is not None else ():

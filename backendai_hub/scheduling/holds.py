@@ -39,6 +39,8 @@ class Hold:
         self.open_to: frozenset[ScopeKey] = frozenset()
         self.borrows = False
         """Whether it is for who borrows, so that others come before it."""
+        self.until: int | None = None
+        """When a window's is over."""
         self.patient = 0
         """From when on sessions of unknown length are kept off too."""
 
@@ -151,5 +153,6 @@ def hold_window(cluster: Cluster, window: ReservedWindow, now: int) -> list[Hold
         )
         hold.open_to = frozenset(window.open_to)
         hold.patient = window.starts - window.notice
+        hold.until = window.ends
         holds.append(hold)
     return holds

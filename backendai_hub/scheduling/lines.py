@@ -275,6 +275,16 @@ class Line:
         """What runs on its nodes, and what of it."""
         return self._helper.holdings
 
+    def kept_from(self, session: PendingSession) -> list[Holding]:
+        """Return what is free but kept from *session* by windows, and until when."""
+        keeper = self._keeper
+        beside = keeper.open_to(session, self._helper.end_of(session))
+        return [
+            Holding(hold.row, hold.shares, hold.until)
+            for hold in keeper.holds
+            if hold.until is not None and hold.shares and hold not in beside
+        ]
+
     def row_of(self, running: RunningSession) -> int:
         """Return the first of its nodes that a session runs on; -1 if it is on none."""
         rows = (self.cluster.row.get(node, -1) for node, _ in running.holdings)

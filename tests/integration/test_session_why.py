@@ -16,7 +16,16 @@ from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.scheduling.plan import plan
-from tests.factories import add_node, make_device, prepare, principal_of, start, submit
+from tests.factories import (
+    add_node,
+    make_device,
+    prepare,
+    principal_of,
+    schedule,
+    start,
+    submit,
+)
+from tests.jobs import ask
 
 GIB = 1 << 30
 
@@ -103,3 +112,22 @@ async def test_a_desk_that_has_answered_knows_who_has_come_since(platform: Platf
         session = (await submit(platform, "alice", server=server)).session
         told = await desk.explain(platform, alice, session.id)
         assert (told.position, told.waiting) == (number, number)
+
+
+async def test_who_waits_for_another_is_told_when_that_one_is_over(platform: Platform):
+    await add_node(platform, "n1")
+    first = await ask(platform, name="first")
+    assert await schedule(platform) == 1
+    ends = await declare_end(platform, first.id, 3600)
+    later = platform.database.clock() + timedelta(hours=2)
+    second = await ask(platform, name="second", dependencies=["first"])
+    third = await ask(platform, name="third", dependencies=["first"], starts_at=later)
+
+    told = await why(platform, "alice", second.id)
+    assert told.starts_at is not None
+    assert told.starts_at.startswith(ends)
+    assert told.at_the_earliest
+    assert told.hangs_on == "when session first ends"
+    told = await why(platform, "alice", third.id)
+    assert told.starts_at is not None
+    assert told.starts_at.startswith(f"{later:%Y-%m-%dT%H:%M:%S}")

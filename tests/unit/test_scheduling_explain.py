@@ -11,9 +11,16 @@ from msgspec.structs import replace
 from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.changes import Change, tell_change
-from backendai_hub.scheduling.explain import Explainer, Explanation
+from backendai_hub.scheduling.explain import Explainer, Explanation, Waits
 from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.snapshot import GroupPolicy, Share, Snapshot
+from backendai_hub.scheduling.shares import ShareState
+from backendai_hub.scheduling.snapshot import (
+    GroupPolicy,
+    ReservedWindow,
+    ScopeQuota,
+    Share,
+    Snapshot,
+)
 from tests.unit.scheduling_snapshots import (
     GIB,
     ask,
@@ -253,6 +260,68 @@ def test_a_long_queue_before_it_gives_the_earliest_moment_only():
     assert (explanation.starts, explanation.at_the_earliest) == (100, True)
 
 
+def window(starts: int, ends: int, **changes: Any) -> ReservedWindow:
+    return ReservedWindow(
+        name="fans", starts=starts, ends=ends, nodes=("a",), **changes
+    )
+
+
+def test_what_a_window_keeps_comes_back_when_it_is_over():
+    found = replace(
+        snapshot([node("a", host(2))], [pending(cpu=2)]),
+        windows=(window(0, 500),),
+        now=10,
+    )
+    told = explain(found)
+    assert (told.starts, told.node, told.window) == (500, "a", True)
+    assert starts(replace(found, now=500))
+
+
+def test_what_becomes_free_within_a_window_is_kept_until_its_end():
+    found = waiting(*busy(100, 100, cores=2), pending(cpu=2))
+    for begins, session, moment in (
+        (200, pending(cpu=2), 500),
+        (200, pending(cpu=2, lifetime=101), 500),
+        (200, pending(cpu=2, lifetime=100), 100),
+        (600, pending(cpu=2, lifetime=500), 100),
+    ):
+        ends = 500 if begins == 200 else 900
+        kept = replace(found, queue=(session,), windows=(window(begins, ends),))
+        assert explain(kept).starts == moment
+        assert explain(kept).window is (moment == ends)
+
+
+def test_a_window_that_is_open_to_it_is_not_in_its_way():
+    found = waiting(*busy(100, 100, cores=2), pending(cpu=2))
+    mine = found.queue[0].scopes[:1]
+    assert mine, "it is somebody's"
+    kept = replace(found, windows=(window(50, 500, open_to=mine),))
+    assert explain(kept).starts == 100
+
+
+def test_who_waits_for_others_starts_when_they_are_over():
+    found = waiting(
+        *busy(90, 100, cores=2),
+        pending("p", cpu=2, lifetime=50),
+        pending("q", cpu=1),
+        pending(cpu=1, hold="waits for others"),
+    )
+
+    def after(*firsts: str, moment: int = 0) -> Explanation:
+        return explain(found, waits=Waits(firsts=firsts, moment=moment))
+
+    assert (after("r1").starts, after("r1").after) == (100, "r1")
+    assert after("r1").at_the_earliest
+    assert after("r1", moment=130).starts == 130
+    assert after("r1", "p").starts == 150, (
+        "one that waits itself: its start and its time"
+    )
+    assert after("r1", "q").starts is None
+    assert (
+        after("r1", "q").unknown == "1 of those it waits for do not say when they end"
+    )
+
+
 def test_a_limit_leaves_room_when_those_who_use_it_have_ended():
     place = node("a", host(8, used=3))
     held = [
@@ -403,6 +472,72 @@ def rich_snapshots(draw: Any) -> Snapshot:
 @settings(max_examples=200, deadline=None)
 @given(rich_snapshots())
 def test_changes_start_clusters_labelled_reserved_and_shared_ones_too(found: Snapshot):
+    explainer = Explainer(found)
+    for name in explainer.plan.waiting:
+        explanation = explainer.explain(name)
+        assert explanation is not None
+        for change in explanation.changes:
+            assert starts(change.apply(found, name), name), change
+
+
+@st.composite
+def guaranteed_snapshots(draw: Any) -> Snapshot:
+    """Guarantees and maxima of scopes, fair share with weights, and who runs."""
+    found = draw(rich_snapshots())
+    domain = (ScopeKind.DOMAIN, "d")
+    paths = [("d",), ("d", "default"), ("d", "default", "alice")]
+    paths.append(("d", "default", "bob"))
+    amounts = st.dictionaries(
+        st.sampled_from(["cpu", "cuda.device"]),
+        st.sampled_from([0, 1000, 2000]),
+        max_size=2,
+    )
+    quotas = {
+        path: ScopeQuota(guaranteed=draw(amounts), maximum=draw(amounts))
+        for path in paths
+        if draw(st.booleans())
+    }
+    shares = ShareState(
+        capacity={"cpu": 4000, "cuda.device": 2000},
+        live={("d", "default", "alice"): draw(amounts)},
+        weights={("d", "default", "bob"): draw(st.sampled_from([0.5, 4.0]))},
+        history={("d", "default", "bob"): draw(st.sampled_from([0.0, 0.5]))},
+    )
+    policy = replace(
+        found.groups[""],
+        quotas=quotas,
+        shares=shares,
+        sequencer=draw(st.sampled_from(["fair-share", "fair-share", "fifo"])),
+    )
+    queue = tuple(
+        replace(s, scopes=(domain, *s.scopes), preemptible=draw(st.booleans()))
+        for s in found.queue
+    )
+    held = tuple(
+        running(
+            f"r-{place.id}",
+            place,
+            *(
+                Share(device.id, slot, device.total[slot] - free)
+                for device in place.devices
+                for slot, free in device.free.items()
+                if device.total[slot] > free and not device.sliced
+            ),
+            user=draw(st.sampled_from(["alice", "bob"])),
+            preemptible=draw(st.booleans()),
+            ends=draw(st.sampled_from([None, 50])),
+        )
+        for place in found.nodes
+    )
+    held = tuple(replace(r, scopes=(domain, *r.scopes)) for r in held)
+    return replace(found, queue=queue, running=held, groups={"": policy})
+
+
+@settings(max_examples=200, deadline=None)
+@given(guaranteed_snapshots())
+def test_changes_start_those_who_have_guarantees_and_maxima_and_fair_shares_too(
+    found: Snapshot,
+):
     explainer = Explainer(found)
     for name in explainer.plan.waiting:
         explanation = explainer.explain(name)

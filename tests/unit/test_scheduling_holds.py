@@ -20,6 +20,7 @@ from tests.unit.scheduling_snapshots import (
     node,
     pending,
     running,
+    shared,
     snapshot,
 )
 
@@ -199,7 +200,7 @@ def test_before_a_window_only_those_start_who_end_in_time():
         one = pending("s", gpus=1, lifetime=lifetime)
         decided = decide([busy("a")], [one], windows=[window])
         assert names(decided) == ({"s"} if starts else set())
-    assert "kept for maintenance" in decided.waiting["s"]
+    assert "kept for a reservation from" in decided.waiting["s"]
 
 
 def test_who_does_not_say_how_long_is_kept_off_only_when_it_is_near():
@@ -351,6 +352,22 @@ def test_who_borrows_what_is_kept_leaves_the_rest_to_others():
         pending("more", cpu=0.25),
     ]
     assert names(decide([place], queue, running=[held])) == {"short", "long"}
+
+
+@pytest.mark.parametrize(
+    ("devices", "after"), [(0.5, 3600), (2, 3600), (4, 900), (8, 450)]
+)
+def test_wide_requests_have_devices_reserved_sooner(devices: float, after: int):
+    policy = GroupPolicy(reserve_after=3600)
+    place = node("a", host(64), *(shared(f"a-{i}", used=1) for i in range(8)))
+    shares = [Share(f"a-{i}", "cuda.shares", 1000) for i in range(8)]
+    held = running("r", place, *shares, ends=NOW + HOUR)
+    for waited, reserved in ((after - 1, 0), (after, 1)):
+        wide = pending("w", cpu=1, shares=devices, since=NOW - waited)
+        decided = plan(
+            snapshot([place], [wide], policy=policy, running=(held,), now=NOW)
+        )
+        assert len(decided.reservations) == reserved
 
 
 @pytest.mark.parametrize(
