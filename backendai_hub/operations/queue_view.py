@@ -35,6 +35,7 @@ from backendai_hub.operations.group_policies import GroupPolicies
 from backendai_hub.operations.moments import Moments
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import pending
+from backendai_hub.scheduling.layouts import count_devices
 from backendai_hub.scheduling.snapshot import (
     NodeState,
     PendingSession,
@@ -198,7 +199,10 @@ class QueueView:
         now, groups = self._platform.database.clock(), self._policies.found
         for record in self.records.values():
             policy = groups.get(record.resource_group_id or "")
-            after = None if policy is None else policy.patience(record.priority)
+            if policy is None:
+                continue
+            devices = count_devices(record.request)
+            after = policy.patience(record.priority, devices)
             waited = (now - record.created_at).total_seconds()
             if after is not None and waited >= after:
                 return True

@@ -10,6 +10,7 @@ from backendai_hub.scheduling import reasons
 from backendai_hub.scheduling.backfill import Holding, Shadow, find_shadow
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.holds import Hold, free_part, hold_window, merge
+from backendai_hub.scheduling.layouts import count_devices
 from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
@@ -123,12 +124,14 @@ class Keeper:
 
     def is_patient(self, session: PendingSession) -> bool:
         """Tell whether *session* has waited too long and nothing is reserved yet."""
+        if not all(r.displacing and r.session != session.id for r in self.reservations):
+            return False
+        waited = self._now - session.since
         after = self._policy.patience(session.priority)
-        return (
-            after is not None
-            and self._now - session.since >= after
-            and all(r.displacing and r.session != session.id for r in self.reservations)
-        )
+        if after is not None and waited < after:
+            devices = count_devices(session.request)
+            after = self._policy.patience(session.priority, devices)
+        return after is not None and waited >= after
 
     def reserve(
         self,

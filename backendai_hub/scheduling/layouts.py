@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from backendai_hub.core.slots import MILLI, SlotType, slot_type
+from backendai_hub.core.slots import MILLI, ResourceSlots, SlotType, slot_type
 from backendai_hub.scheduling.devices import (
     Slicing,
     Topology,
@@ -23,6 +23,16 @@ from backendai_hub.scheduling.snapshot import DeviceState, NodeState
 Cell = tuple[int, ...]
 
 HOST_SLOTS = ("cpu", "mem")
+
+
+def count_devices(request: ResourceSlots) -> int:
+    """Return how many whole accelerators of a kind *request* asks for at most."""
+    counts = (
+        amount // MILLI
+        for slot, amount in request.items()
+        if slot not in HOST_SLOTS and slot_type(slot) is SlotType.COUNT
+    )
+    return max(counts, default=0)
 
 
 class Room(NamedTuple):

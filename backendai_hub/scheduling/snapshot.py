@@ -158,6 +158,10 @@ class ScopeQuota(msgspec.Struct, frozen=True, kw_only=True):
     maximum: Mapping[str, int] = {}
 
 
+WIDE = 4
+"""Who asks for so many devices is called wide."""
+
+
 class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one resource group's queue is worked off."""
 
@@ -181,13 +185,19 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rack_label: str = "rack"
     """The label that tells which nodes are close to each other."""
 
-    def patience(self, priority: int) -> int | None:
+    def patience(self, priority: int, devices: int = 1) -> int | None:
         """Return after how many seconds one of *priority* gets devices reserved.
 
-        A priority above the usual shortens it; the highest does not wait for it.
+        A priority above the usual shortens it; the highest does not wait for it. A
+        wide request, whose devices seldom become free together, waits as long in all,
+        counted once for each of its devices.
         """
         after = self.reserve_after
-        if after is None or priority <= USUAL_PRIORITY:
+        if after is None:
+            return None
+        if devices >= WIDE:
+            after //= devices
+        if priority <= USUAL_PRIORITY:
             return after
         return (
             after

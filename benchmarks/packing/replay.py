@@ -7,7 +7,8 @@ What a session says about how long it will run is up to three times too long.
 Four rules for the queue: ``strict`` (nobody passes the first who waits), ``skip``
 (everybody who fits starts), ``easy`` (the first who waits gets devices reserved at the
 time when they will be free, and others start if they end before or do not touch them),
-and ``after 1 h`` (the same, once the first has waited an hour), which is ours.
+and ``after 1 h`` (the same, once the first has waited an hour, or a wide one an hour
+for all of its devices together; what is kept stays promised), which is ours.
 """
 
 from __future__ import annotations
@@ -165,6 +166,8 @@ class Replay:
         self._rule, self._patience = rule, RULES[rule]
         self._jobs = jobs
         self._waiting: list[int] = []
+        self._promised: int | None = None
+        """Who had devices kept in the pass before, and goes on having some."""
         self._running: dict[int, tuple[float, int, Shape, list[int]]] = {}
         self._ends: list[tuple[float, int, int]] = []
         self._number = count()
@@ -190,20 +193,41 @@ class Replay:
         if hasattr(self._policy, "renew"):
             self._policy.renew()
             self._board = Scoreboard(self._room, self._policy)
-        kept: _Kept | None = None
+        kept = self._go_on(now)
         full: set[Shape] = set()
         still: list[int] = []
         blocked = False
         for index in self._waiting:
             job = self._jobs[index]
-            if blocked or job.shape in full or not self._start(index, now, kept):
+            if (
+                blocked
+                or job.shape in full
+                or index == self._promised
+                or not self._start(index, now, kept)
+            ):
                 still.append(index)
                 if kept is None:
                     full.add(job.shape)
                     blocked = self._rule == "strict"
-                    if not blocked and now - job.arrives >= self._patience:
+                    if not blocked and now - job.arrives >= self._patience_of(job):
                         kept = self._reserve(job.shape, now)
+                        self._promised = index if kept and self._patience else None
         self._waiting = still
+
+    def _go_on(self, now: float) -> _Kept | None:
+        """Keep devices for who had some kept before, or start it."""
+        index = self._promised
+        if index is None:
+            return None
+        if self._start(index, now, None):
+            self._waiting.remove(index)
+            self._promised = None
+            return None
+        return self._reserve(self._jobs[index].shape, now)
+
+    def _patience_of(self, job: Job) -> float:
+        devices = job.shape.devices
+        return self._patience / (devices if devices >= WIDE else 1)
 
     def _start(self, index: int, now: float, kept: _Kept | None) -> bool:
         job = self._jobs[index]
