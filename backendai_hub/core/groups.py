@@ -45,8 +45,7 @@ class SchedulerOptions(
     """How a group's queue is worked off.
 
     ``pending_timeout`` is seconds; 0 is off. ``reserve_after`` is how many seconds the
-    first who finds no room waits before devices are kept for it; none is never. Higher
-    priorities and wide requests wait less.
+    first who finds no room waits before devices are kept for it; none is never.
     ``agent_selection_strategy`` names a placement policy, ours or another package's.
     ``rack_label`` is the label that tells which nodes are close to each other.
     """
