@@ -15,6 +15,7 @@ from backendai_hub.core.access import Caller
 from backendai_hub.core.errors import NotFoundError, TooManyRequestsError
 from backendai_hub.core.events import EventKind
 from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.db.purges import purge_sessions
 from backendai_hub.db.sessions import get_record
 from backendai_hub.db.signals import Signals
 from backendai_hub.db.tables import ExplanationRow, SessionRow
@@ -158,6 +159,20 @@ async def test_nothing_is_told_of_who_waits_no_more(platform: Platform):
     await terminate_session(platform, bob, waiting.id)
     assert await keep_explanations(platform, told) == 0
     assert (await get_session(platform, bob, waiting.id)).why is None
+
+
+async def test_what_was_told_goes_with_the_session(platform: Platform):
+    await prepare(platform)
+    await add_node(platform, devices=[make_device(slots={"cpu": 4000, "mem": 9})])
+    await start(platform, "alice", slots=ASKED)
+    waiting = (await submit(platform, "bob", slots=ASKED)).session
+    assert await make_reconciler(platform).reconcile() == 1
+    bob = await principal_of(platform, "bob", Caller.USER)
+    await terminate_session(platform, bob, waiting.id)
+    async with platform.database.transaction() as tx:
+        await purge_sessions(tx, SessionRow.id == waiting.id)
+    async with platform.database.read() as connection:
+        assert (await connection.execute(select(ExplanationRow.__table__))).all() == []
 
 
 async def test_one_pass_explains_a_few_and_the_next_ones_everybody(
