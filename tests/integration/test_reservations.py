@@ -193,7 +193,7 @@ async def test_removing_a_reservation_lets_those_start_who_waited_for_it(
     await add_node(platform, "n1")
     await reserve(office)
     session = await ask(platform, "alice")
-    assert "fans" in await why(platform, session)
+    assert "kept for a reservation" in await why(platform, session)
     await office.purge("reservation", "fans")
     assert await schedule(platform) == 1
 
