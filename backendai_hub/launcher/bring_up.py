@@ -209,6 +209,10 @@ class Findings:
     async def _hub_lets_in(self) -> bool:
         if not await is_answering(self._layout.public_url + "hub/login"):
             return False
+        # JupyterHub answers before it has told its proxy where its services are.
+        service = self._layout.public_url + self._layout.prefix.lstrip("/")
+        if not await is_answering(service + "api/"):
+            return False
         seconds = TOKEN_SECONDS if self._wants_token else _SHORT_TOKEN_SECONDS
         self._token = await make_token(
             self._layout, seconds=seconds, note="made by backendai up"
