@@ -8,7 +8,7 @@ One that does not hold any more is left out and changes nothing; the others go t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
@@ -29,11 +29,17 @@ from backendai_hub.db.attempts import Tried, note_attempts
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import Entry, Key, Row
 from backendai_hub.db.limits import Scopes, recall_limits
+from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.sessions import ContainerRecord, SessionRecord
 from backendai_hub.db.stops import list_stops
 from backendai_hub.operations.node_room import load_node_room
 from backendai_hub.operations.platform import Platform
-from backendai_hub.scheduling.snapshot import Placement, Plan, Share
+from backendai_hub.scheduling.snapshot import (
+    Placement,
+    Plan,
+    ReservedWindow,
+    Share,
+)
 
 Thing = TypeVar("Thing")
 
@@ -51,7 +57,7 @@ async def apply_plan(platform: Platform, plan: Plan) -> int:
     """
     placed = 0
     for batch in in_batches(plan.placements):
-        placed += await place(platform, batch)
+        placed += await place(platform, batch, heeded=plan.windows)
     for some in in_batches(sorted(plan.waiting.items())):
         await explain(platform, dict(some))
     return placed
@@ -67,10 +73,13 @@ async def place(
     platform: Platform,
     batch: Sequence[Placement],
     waited: Mapping[str, Tried] = MappingProxyType({}),
+    heeded: Collection[ReservedWindow] = (),
 ) -> int:
     """Carry out these placements in one transaction; return how many held.
 
-    *waited* are earlier attempts for these sessions that are not written down yet.
+    *waited* are earlier attempts for these sessions that are not written down yet, and
+    *heeded* the reservations that have been thought of: what touches another does not
+    hold.
 
     If one of them makes it fail for a reason that nobody has thought of, the others
     are carried out without it.
@@ -79,7 +88,7 @@ async def place(
         return 0
     try:
         async with platform.database.transaction() as tx:
-            held = await _place(platform, tx, batch)
+            held = await _place(platform, tx, batch, heeded)
             await note_attempts(tx, [waited[i] for i in held if i in waited])
             await note_attempts(
                 tx, [Tried(i, Result.PLACED, w) for i, w in held.items()]
@@ -91,7 +100,10 @@ async def place(
             return 0
     half = len(batch) // 2
     return sum(
-        [await place(platform, part, waited) for part in (batch[:half], batch[half:])]
+        [
+            await place(platform, part, waited, heeded)
+            for part in (batch[:half], batch[half:])
+        ]
     )
 
 
@@ -120,7 +132,10 @@ def _is_whole(record: SessionRecord, placement: Placement) -> bool:
 
 
 async def _place(
-    platform: Platform, tx: Transaction, batch: Sequence[Placement]
+    platform: Platform,
+    tx: Transaction,
+    batch: Sequence[Placement],
+    heeded: Collection[ReservedWindow],
 ) -> dict[str, str]:
     """Place those that hold; return what is told to each of them."""
     # Locked always in this order: sessions, ledger, nodes.
@@ -131,6 +146,10 @@ async def _place(
         if p.session in records and records[p.session].status in QUEUED
     ]
     there = await _leave_out_stopped(tx, there)
+    reserved = await find_reserved_since(tx, heeded) if there else set()
+    there = [
+        (r, p) for r, p in there if reserved.isdisjoint(x.node for x in _pieces(p))
+    ]
     if not there:
         return {}
     limits = await recall_limits(platform.database, [record for record, _ in there])
@@ -173,6 +192,18 @@ async def _leave_out_stopped(
         for record, placement in there
         if stopped.isdisjoint((record.id, record.resource_group_id))
     ]
+
+
+async def find_reserved_since(
+    tx: Transaction, heeded: Collection[ReservedWindow]
+) -> set[str]:
+    """Return the nodes that a reservation is about which was not *heeded*.
+
+    It may be open to who was to start there, or begin when that is over: the next pass
+    tells, which knows of it.
+    """
+    there = await load_windows(tx.connection, tx.now)
+    return {node for window in there if window not in heeded for node in window.nodes}
 
 
 def _takes(node: AgentRecord | None, record: SessionRecord) -> bool:

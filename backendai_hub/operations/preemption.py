@@ -9,7 +9,7 @@ service that starts anew goes on where the last one was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -37,11 +37,13 @@ from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.shares import list_rules
 from backendai_hub.db.stops import list_stops
 from backendai_hub.operations.lifecycle import move
+from backendai_hub.operations.placement import find_reserved_since
 from backendai_hub.operations.platform import Platform
 from backendai_hub.scheduling.preemption import can_go, may_displace
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
     PreemptionPlan,
+    ReservedWindow,
     RunningSession,
     Share,
 )
@@ -52,13 +54,20 @@ EXPIRED = "the room that was kept for it has not become free in time"
 _DISPLACEABLE = frozenset(map(str, DISPLACEABLE))
 
 
-async def carry_out(platform: Platform, plans: Sequence[PreemptionPlan]) -> int:
-    """Carry out these proposals, each for itself; return how many still held."""
+async def carry_out(
+    platform: Platform,
+    plans: Sequence[PreemptionPlan],
+    heeded: Collection[ReservedWindow] = (),
+) -> int:
+    """Carry out these proposals, each for itself; return how many still held.
+
+    *heeded* are the reservations that have been thought of.
+    """
     done = 0
     for plan in plans:
         try:
             async with platform.database.transaction() as tx:
-                done += await _carry_out(platform, tx, plan)
+                done += await _carry_out(platform, tx, plan, heeded)
         except (ConflictError, IntegrityError) as error:
             log.warning("nobody makes room for session %s: %s", plan.session, error)
     return done
@@ -72,10 +81,18 @@ class _Scene(NamedTuple):
     rules: Preemption
 
 
-async def _carry_out(platform: Platform, tx: Transaction, plan: PreemptionPlan) -> bool:
+async def _carry_out(
+    platform: Platform,
+    tx: Transaction,
+    plan: PreemptionPlan,
+    heeded: Collection[ReservedWindow],
+) -> bool:
     # Locked in the order in which placing does: sessions, ledger, nodes.
     scene = await _lock_scene(tx, plan)
     if scene is None or not await _has_room(tx, plan):
+        return False
+    reserved = await find_reserved_since(tx, heeded)
+    if not reserved.isdisjoint(part.node for part in plan.parts):
         return False
     nodes = await _lock_nodes(tx, plan, scene)
     if nodes is None:

@@ -127,9 +127,9 @@ class SchedulerReconciler(Reconciler):
         placed = 0
         for batch in in_batches(decided.placements):
             waited = self._take_tried([p.session for p in batch])
-            placed += await place(self.platform, batch, waited)
+            placed += await place(self.platform, batch, waited, decided.windows)
             self._view.placed.update(placement.session for placement in batch)
-        sent = await carry_out(self.platform, decided.preemptions)
+        sent = await carry_out(self.platform, decided.preemptions, decided.windows)
         self._view.note(snapshot.queue, decided)
         if decided.placements:
             log.info("placed %d of %d waiting", placed, len(snapshot.queue))

@@ -79,6 +79,7 @@ class Pass:
             preemptions=tuple(p for line in lines for p in line.preemptions),
             decided=decided,
             complete=not heads,
+            windows=self._snapshot.windows,
         )
 
     @property

@@ -326,3 +326,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """About how many sessions it has decided."""
     complete: bool = True
     """Whether it came to the end of the queue before its limit."""
+    windows: tuple[ReservedWindow, ...] = ()
+    """Which windows it has heeded: what is reserved later may be in its way."""
