@@ -7,8 +7,8 @@ from typing import Any
 
 from backendai_hub.api.agents import ContainerReport, ContainerSpec, ContainerState
 from backendai_hub.core.sessions import Session
-from backendai_hub.db import sessions as rows
-from backendai_hub.db.sessions import ContainerRecord
+from backendai_hub.db import containers
+from backendai_hub.db.containers import ContainerRecord
 from backendai_hub.operations.nodes import load_assignments
 from backendai_hub.operations.platform import Platform
 from tests.factories import Node, seen
@@ -29,7 +29,7 @@ class Crew:
     async def members(self) -> dict[str, ContainerRecord]:
         """Return the containers of the present attempt, by host."""
         async with self.platform.database.read() as connection:
-            found = await rows.list_members(connection, self.session.id)
+            found = await containers.list_members(connection, self.session.id)
         return {member.host: member for member in found}
 
     async def nodes_of(self) -> dict[str, str]:
@@ -51,7 +51,7 @@ class Crew:
 
     async def _report(self, agent_id: str) -> None:
         async with self.platform.database.read() as connection:
-            here = await rows.list_containers(connection, agent_id=agent_id)
+            here = await containers.list_containers(connection, agent_id=agent_id)
         told = [self._told[c.id] for c in here if c.id in self._told]
         # What its node has not told of yet it has not been given yet.
         known = len(told) == len(here)

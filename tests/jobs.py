@@ -8,7 +8,7 @@ from backendai_hub.api.agents import ContainerState
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Caller
 from backendai_hub.core.sessions import Session, SessionType
-from backendai_hub.db import sessions as rows
+from backendai_hub.db import containers
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.submit import submit_session
@@ -54,7 +54,7 @@ async def containers_of(platform: Platform, session: Session | str) -> list[str]
     """List the containers that are not gone; the newest is the last."""
     key = session if isinstance(session, str) else session.id
     async with platform.database.read() as connection:
-        found = await rows.list_containers(connection, session_id=key)
+        found = await containers.list_containers(connection, session_id=key)
     return [container.id for container in found]
 
 

@@ -11,7 +11,7 @@ from backendai_hub.core.access import ADMIN_SCOPES, USER_SCOPES, Caller, Princip
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.core.tenancy import Role
-from backendai_hub.db import sessions as rows
+from backendai_hub.db import session_views
 from backendai_hub.db.invariants import find_breaches
 from backendai_hub.operations import nouns
 from backendai_hub.operations.agent_changes import AgentChange, change_agent
@@ -144,7 +144,7 @@ async def make_system(platform: Platform, session_id: str) -> None:
 async def read(platform: Platform, session: Session | str) -> Session:
     key = session if isinstance(session, str) else session.id
     async with platform.database.read() as connection:
-        return await rows.get_session(connection, key)
+        return await session_views.get_session(connection, key)
 
 
 async def why(platform: Platform, session: Session) -> str:

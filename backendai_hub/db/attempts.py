@@ -9,8 +9,8 @@ from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.attempts import Attempt, Phase, Result, shape_of
+from backendai_hub.core.times import format_time
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.sessions import format_time
 from backendai_hub.db.tables import AttemptRow
 
 

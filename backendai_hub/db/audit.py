@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.audit import AuditEntry
-from backendai_hub.db.sessions import format_time
+from backendai_hub.core.times import format_time
 from backendai_hub.db.tables import AuditRow, DomainRow
 
 

@@ -20,8 +20,9 @@ from backendai_hub.core.sessions import (
     SessionStatus,
     SessionType,
 )
+from backendai_hub.core.times import format_time
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.sessions import SessionRecord, format_time
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import (
     AgentRow,
     ContainerRow,

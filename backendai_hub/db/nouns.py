@@ -32,11 +32,11 @@ from backendai_hub.core.fields import Reference, fields_of
 from backendai_hub.core.ids import is_id
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Noun, noun_of
+from backendai_hub.core.times import format_time
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.images import choose_image
 from backendai_hub.db.images import named as named_image
 from backendai_hub.db.ledger import insert_ignore
-from backendai_hub.db.sessions import format_time
 from backendai_hub.db.tables import (
     DomainRow,
     ImageRow,

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.names import fold
 from backendai_hub.core.tenancy import Actor, Membership, Role, UserStatus
+from backendai_hub.core.times import format_time
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import insert_ignore
-from backendai_hub.db.sessions import format_time
 from backendai_hub.db.tables import (
     DomainRow,
     KeypairRow,

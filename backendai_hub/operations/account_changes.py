@@ -24,11 +24,11 @@ from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Role
+from backendai_hub.core.times import format_time
 from backendai_hub.db import history
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.history import Account
 from backendai_hub.db.nouns import Item
-from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.accounts import store_password
 from backendai_hub.operations.audit_notes import note_refusal
 from backendai_hub.operations.nouns import create_noun, find_visible, require

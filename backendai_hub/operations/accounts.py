@@ -20,10 +20,10 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.names import fold
 from backendai_hub.core.tenancy import Actor, Role
+from backendai_hub.core.times import format_time
 from backendai_hub.db import history, logins
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.history import Account
-from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.audit_notes import note_login
 from backendai_hub.operations.directory import follow_groups
 from backendai_hub.operations.open_logins import (

@@ -20,7 +20,7 @@ from backendai_hub.core.operators import StopKind
 from backendai_hub.db import agents
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.sessions import count_on_agent
+from backendai_hub.db.session_lists import count_on_agent
 from backendai_hub.db.stops import drop_stop
 from backendai_hub.operations.nodes import list_agents
 from backendai_hub.operations.nouns import find_visible

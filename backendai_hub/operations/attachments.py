@@ -11,7 +11,7 @@ import msgspec
 from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.sessions import TERMINAL, SessionStatus
 from backendai_hub.core.slots import ResourceSlots, format_amount
-from backendai_hub.db import agents, sessions
+from backendai_hub.db import agents, session_lists, sessions
 from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.platform import Platform
 
@@ -37,7 +37,7 @@ async def list_attached(platform: Platform) -> list[Attached]:
     now = platform.database.clock()
     live = [s for s in SessionStatus if s not in TERMINAL | _LEAVING]
     async with platform.database.glance() as connection:
-        rows = await sessions.list_on_servers(connection, live)
+        rows = await session_lists.list_on_servers(connection, live)
         nodes = await agents.list_agents(connection)
     alive = {node.id for node in nodes if node.status is AgentStatus.ALIVE}
     return [
@@ -83,7 +83,7 @@ async def list_ended_servers(
         return []
     names = sorted({server for _, server in servers})
     async with platform.database.read() as connection:
-        ended = await sessions.list_ended_servers(connection, names)
+        ended = await session_lists.list_ended_servers(connection, names)
     return [
         pair
         for pair, started in servers.items()

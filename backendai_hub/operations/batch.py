@@ -14,7 +14,7 @@ from backendai_hub.core.sessions import (
     SessionResult,
     SessionStatus,
 )
-from backendai_hub.db import agents, batch, sessions
+from backendai_hub.db import agents, batch, containers, sessions
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.lifecycle import (
@@ -147,7 +147,7 @@ async def _leave(tx: Transaction, session_id: str, silent_since: datetime) -> bo
     if name is None:
         return False
     reason = f"node {name} has not answered for longer than its lease"
-    members = await sessions.list_members(tx.connection, record.id)
+    members = await containers.list_members(tx.connection, record.id)
     if record.status is _S.TERMINATING:
         if all(member.is_over for member in members):
             words = record.reason.split(";", 1)[0]
@@ -168,7 +168,7 @@ async def _strand(
 ) -> str | None:
     """Count what runs on silent nodes as stopped; return the name of such a node."""
     found = None
-    for member in await sessions.list_members(tx.connection, record.id):
+    for member in await containers.list_members(tx.connection, record.id):
         if member.has_left:
             continue
         # Should it be heard of right now: its lease has run out all the same.
@@ -176,7 +176,7 @@ async def _strand(
         last = node.last_seen_at
         if node.status is not AgentStatus.LOST or last is None or last > silent_since:
             continue
-        await sessions.note_state(
+        await containers.note_state(
             tx, member.id, "stranded", reason=f"node {node.name} does not answer"
         )
         found = node.name

@@ -12,10 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from backendai_hub.api.agents import ClusterPlace, ContainerSpec
 from backendai_hub.core.clusters import ClusterRole
 from backendai_hub.core.sessions import STARTING, TERMINAL, Session
-from backendai_hub.db import agents, sessions
+from backendai_hub.db import agents, containers
 from backendai_hub.db.agents import AgentRecord
+from backendai_hub.db.containers import ContainerRecord
 from backendai_hub.db.grants import load_grants
-from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.db.sessions import SessionRecord
 
 ALONE: Final = ClusterPlace()
 _OWN: Final = "its containers reach each other by name ({hosts}), and nobody else does"
@@ -47,7 +48,7 @@ async def load_places(
     several = [record for record, _ in records.values() if record.is_cluster]
     if not several:
         return {}
-    members = {r.id: await sessions.list_members(connection, r.id) for r in several}
+    members = {r.id: await containers.list_members(connection, r.id) for r in several}
     used = {m.agent_id for found in members.values() for m in found}
     nodes = {a.id: a for a in await agents.list_agents(connection, used)}
     return {
@@ -110,7 +111,7 @@ async def describe_network(connection: AsyncConnection, session: Session) -> str
         return ""
     if session.status in TERMINAL:
         return ""
-    members = await sessions.list_members(connection, session.id)
+    members = await containers.list_members(connection, session.id)
     used = {m.agent_id for m in members}
     nodes = await agents.list_agents(connection, used)
     runtimes = {str(node.isolation.get("runtime", "")) for node in nodes}

@@ -23,9 +23,10 @@ from backendai_hub.core.sessions import (
     WAITING_WORDS,
     SessionStatus,
 )
-from backendai_hub.db import sessions
+from backendai_hub.db import containers
+from backendai_hub.db.containers import ContainerRecord
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.batch import end_attempt
 from backendai_hub.operations.lifecycle import (
     explain,
@@ -104,7 +105,7 @@ def is_news(container: ContainerRecord, seen: ContainerReport) -> bool:
 
 async def note(tx: Transaction, container_id: str, seen: ContainerReport) -> None:
     """Keep what a container's node says of it."""
-    await sessions.note_state(
+    await containers.note_state(
         tx,
         container_id,
         str(seen.state),
@@ -117,7 +118,7 @@ async def advance(
     tx: Transaction, record: SessionRecord, container_id: str, seen: ContainerReport
 ) -> None:
     """Move a cluster, whose row is locked, to what is seen of one of its containers."""
-    members = await sessions.list_members(tx.connection, record.id)
+    members = await containers.list_members(tx.connection, record.id)
     member = next(m for m in members if m.id == container_id)
     if seen.state is not ContainerState.GONE and not is_news(member, seen):
         return
@@ -125,7 +126,7 @@ async def advance(
     if seen.state in _ENDED:
         await _end(tx, record, member, seen)
         return
-    members = await sessions.list_members(tx.connection, record.id)
+    members = await containers.list_members(tx.connection, record.id)
     await _come_up(tx, record, members, bootstrap=seen.bootstrap)
 
 
@@ -194,7 +195,7 @@ async def settle(tx: Transaction, record: SessionRecord) -> bool:
     """End a cluster that is being stopped, or start it again, if it has stopped."""
     if record.status is SessionStatus.PREEMPTED:
         return await leave(tx, record)
-    members = await sessions.list_members(tx.connection, record.id)
+    members = await containers.list_members(tx.connection, record.id)
     if record.status is SessionStatus.RESCHEDULING:
         if all(member.has_left for member in members):
             await start_again(tx, record)

@@ -16,10 +16,11 @@ from backendai_hub.core.sessions import (
     WAITING_WORDS,
     SessionStatus,
 )
-from backendai_hub.db import agents, deadlines, sessions
+from backendai_hub.core.times import format_time
+from backendai_hub.db import agents, containers, deadlines, session_lists, sessions
 from backendai_hub.db.deadlines import Allowance
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.sessions import SessionRecord, format_time
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.clusters import progress_of
 from backendai_hub.operations.lifecycle import explain, give_up, move
 from backendai_hub.operations.platform import Platform
@@ -35,7 +36,9 @@ async def end_overdue(platform: Platform) -> int:
     the node is doing cannot be known, so its slots stay held.
     """
     async with platform.database.read() as connection:
-        overdue = await sessions.list_overdue(connection, platform.database.clock())
+        overdue = await session_lists.list_overdue(
+            connection, platform.database.clock()
+        )
         nodes = {a.id: a for a in await agents.list_agents(connection)}
     ended = 0
     for record in overdue:
@@ -65,7 +68,7 @@ async def _find_behind(tx: Transaction, record: SessionRecord) -> list[str]:
     """
     if not record.is_cluster:
         return [record.agent_id or ""]
-    members = await sessions.list_members(tx.connection, record.id)
+    members = await containers.list_members(tx.connection, record.id)
     ending = record.status not in STARTING
     behind = [m for m in members if not m.has_left]
     if not ending:

@@ -11,7 +11,7 @@ from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Action, Principal, can
 from backendai_hub.core.objections import AllObjections
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.db import sessions
+from backendai_hub.db import session_lists
 from backendai_hub.db.batch import list_unfinished, tell_waits
 from backendai_hub.db.deadlines import load_lifetimes
 from backendai_hub.db.groups import load_holds
@@ -80,7 +80,7 @@ async def _read(asking: Asking, objections: AllObjections) -> _Ready | None:
         async with asking.platform.database.read() as connection:
             await check_queue(connection, asking, record, prepared.caps, objections)
             name = asking.request.name
-            taken = name and await sessions.find_live(
+            taken = name and await session_lists.find_live(
                 connection, asking.user.id, name=name
             )
         if taken:

@@ -24,11 +24,12 @@ from backendai_hub.core.nouns import Verb, noun_of
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus, SessionType
 from backendai_hub.core.slots import parse_amount, parse_slots
+from backendai_hub.core.times import format_time
 from backendai_hub.db.batch import Dependency, list_unmet, tell_waits
 from backendai_hub.db.groups import list_allowed
 from backendai_hub.db.images import load_images
 from backendai_hub.db.running import load_running
-from backendai_hub.db.sessions import SessionRecord, format_time, get_record
+from backendai_hub.db.sessions import SessionRecord, get_record
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.preemption_views import tell_room
 from backendai_hub.operations.queue_view import QueueView

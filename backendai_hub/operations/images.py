@@ -34,13 +34,13 @@ from backendai_hub.core.ids import is_id
 from backendai_hub.core.images import ImageRecord, RegistryType
 from backendai_hub.core.names import RESERVED, fold, read_line
 from backendai_hub.core.nouns import noun_of
+from backendai_hub.core.times import format_time
 from backendai_hub.db import catalog, installs
 from backendai_hub.db.catalog import GroupNode
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.image_views import is_held
 from backendai_hub.db.installs import InstallRecord
 from backendai_hub.db.nouns import Item, find_item
-from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.installs import make_new_install
 from backendai_hub.operations.noun_rules import rules_of
 from backendai_hub.operations.nouns import find_visible, require

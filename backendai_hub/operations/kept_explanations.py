@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from backendai_hub.api.explanations import Why
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.core.times import format_time
 from backendai_hub.db import sessions
 from backendai_hub.db.explanations import load_explanations, save_explanations
 from backendai_hub.operations.platform import Platform
@@ -39,7 +40,7 @@ async def keep_explanations(platform: Platform, told: Sequence[Why]) -> int:
         return 0
     async with platform.database.transaction() as tx:
         records = await sessions.lock_records(tx.connection, set(news))
-        at = sessions.format_time(tx.now)
+        at = format_time(tx.now)
         # One that has just moved on does not wait any more.
         waiting = {
             i: replace(news[i], at=at)

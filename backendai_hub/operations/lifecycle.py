@@ -12,7 +12,7 @@ from backendai_hub.core.sessions import (
     SessionResult,
     SessionStatus,
 )
-from backendai_hub.db import agents, batch, ledger, preemptions, sessions
+from backendai_hub.db import agents, batch, containers, ledger, preemptions, sessions
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import SessionRecord
 
@@ -120,9 +120,9 @@ async def _note_preemption(
 
 async def _dismiss(tx: Transaction, record: SessionRecord) -> None:
     """Ask every node that has containers of a session to remove them."""
-    for agent_id in await sessions.list_wanted_on(tx.connection, record.id):
+    for agent_id in await containers.list_wanted_on(tx.connection, record.id):
         generation = await agents.bump_generation(tx, agent_id)
-        await sessions.want_absent(tx, record.id, agent_id, generation)
+        await containers.want_absent(tx, record.id, agent_id, generation)
 
 
 async def wind_up(
@@ -137,7 +137,7 @@ async def wind_up(
     A session of one container has ended with it. The others of a cluster are stopped
     first, and it holds what it has until they have.
     """
-    members = await sessions.list_members(tx.connection, record.id)
+    members = await containers.list_members(tx.connection, record.id)
     stopping = record.status is SessionStatus.TERMINATING
     if stopping or all(member.is_over for member in members):
         return await move(tx, record, status, reason, **changes)
@@ -165,7 +165,7 @@ async def give_up(
             return await wind_up(tx, record, SessionStatus.ERROR, reason, **changes)
         return await move(tx, record, SessionStatus.ERROR, reason, **changes)
     if record.is_cluster:
-        members = await sessions.list_members(tx.connection, record.id)
+        members = await containers.list_members(tx.connection, record.id)
         has_stopped = all(member.has_left for member in members)
     if has_stopped:  # the ledger is locked before the node's row, as in placing
         await _free(tx, record)
@@ -196,7 +196,7 @@ async def leave(tx: Transaction, record: SessionRecord) -> bool:
     It ends, or waits in the queue again: to have made room for somebody uses up none
     of its attempts. Returns whether it has left.
     """
-    members = await sessions.list_members(tx.connection, record.id)
+    members = await containers.list_members(tx.connection, record.id)
     if not all(member.has_left for member in members):
         return False
     words = record.reason.split(";", 1)[0]

@@ -18,7 +18,7 @@ from backendai_hub.core.errors import (
     UnavailableError,
 )
 from backendai_hub.core.sessions import TERMINAL
-from backendai_hub.db import batch, sessions
+from backendai_hub.db import batch, containers
 from backendai_hub.db.batch import Attempt, StoredLog
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.sessions import get_allowed
@@ -42,7 +42,7 @@ async def accept_log(platform: Platform, agent_id: str, parcel: LogParcel) -> No
     content = parcel.content[-LOG_BYTES:]
     clipped = parcel.clipped or len(content) < len(parcel.content)
     async with platform.database.transaction() as tx:
-        rows = await sessions.list_containers(tx.connection, ids=[parcel.container])
+        rows = await containers.list_containers(tx.connection, ids=[parcel.container])
         own = [row for row in rows if row.agent_id == agent_id]
         if not own:
             raise NotFoundError(f"node {agent_id} was given no such container")

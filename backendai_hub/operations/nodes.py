@@ -40,14 +40,23 @@ from backendai_hub.core.operators import Stop, StopKind
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import STARTING, SessionStatus
 from backendai_hub.core.slots import ResourceSlots
-from backendai_hub.db import agents, installs, preemptions, sessions
+from backendai_hub.core.times import format_time
+from backendai_hub.db import (
+    agents,
+    containers,
+    installs,
+    preemptions,
+    session_lists,
+    sessions,
+)
 from backendai_hub.db.agents import AgentRecord
+from backendai_hub.db.containers import ContainerRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.grants import NOTHING, load_grants
 from backendai_hub.db.groups import find_group, list_group_names
 from backendai_hub.db.images import load_images
 from backendai_hub.db.installs import RegistryLogin
-from backendai_hub.db.sessions import ContainerRecord, SessionRecord, format_time
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.shares import list_rules
 from backendai_hub.db.stops import Left, count_left, list_stopped
 from backendai_hub.db.tables import ResourceGroupRow
@@ -181,13 +190,13 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
     """Build the complete list of what one node should have."""
     async with platform.database.read() as connection:
         agent = await agents.get_agent(connection, agent_id)
-        containers = await sessions.list_containers(connection, agent_id=agent_id)
-        wanted = [c for c in containers if c.desired == "running"]
+        known = await containers.list_containers(connection, agent_id=agent_id)
+        wanted = [c for c in known if c.desired == "running"]
         records = await sessions.get_records(connection, [c.session_id for c in wanted])
         secrets = await sessions.get_secrets(connection, list(records))
         grants = await load_grants(connection, list(records))
         places = await load_places(connection, records)
-        leaving = {c.session_id for c in containers if c.desired == "absent"}
+        leaving = {c.session_id for c in known if c.desired == "absent"}
         graces = await preemptions.load_graces(connection, leaving)
         groups = {r.resource_group_id or "" for r, _ in records.values() if r.is_batch}
         rules = {g.id: g.options for g in await list_rules(connection, groups)}
@@ -199,7 +208,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         sources = {*chosen, *(install.image_id for install in asked)}
         logins = await installs.list_logins(connection, sources)
         shares: dict[str, list[DeviceShare]] = {}
-        for container, share in await sessions.list_shares(
+        for container, share in await containers.list_shares(
             connection, [c.id for c in wanted]
         ):
             shares.setdefault(container, []).append(share)
@@ -227,7 +236,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
                 desired=DesiredState.ABSENT,
                 grace_seconds=float(graces.get(c.session_id, USUAL_GRACE)),
             )
-            for c in containers
+            for c in known
         ],
     )
 
@@ -313,7 +322,7 @@ async def load_routes(platform: Platform) -> RouteTable:
     async with platform.database.read() as connection:
         version = await agents.get_version(connection, ROUTES)
         urls = {a.id: a.url for a in await agents.list_agents(connection)}
-        running = await sessions.list_records(
+        running = await session_lists.list_records(
             connection,
             [
                 SessionStatus.RUNNING,
@@ -321,9 +330,9 @@ async def load_routes(platform: Platform) -> RouteTable:
                 SessionStatus.TERMINATING,
             ],
         )
-        containers = {
+        mains = {
             c.session_id: c.id
-            for c in await sessions.list_containers(connection)
+            for c in await containers.list_containers(connection)
             if c.role == ClusterRole.MAIN
         }
     return RouteTable(
@@ -333,10 +342,10 @@ async def load_routes(platform: Platform) -> RouteTable:
                 prefix=r.prefix,
                 agent_id=r.agent_id,
                 agent_url=urls[r.agent_id],
-                container=containers[r.id],
+                container=mains[r.id],
             )
             for r in running
-            if r.prefix and r.agent_id and r.id in containers
+            if r.prefix and r.agent_id and r.id in mains
         ],
     )
 

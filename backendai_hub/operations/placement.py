@@ -22,15 +22,22 @@ from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.preemptions import Ending
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import QUEUED, SessionStatus
-from backendai_hub.db import agents, ledger, preemptions, sessions
+from backendai_hub.db import (
+    agents,
+    ledger,
+    preemptions,
+    session_lists,
+    sessions,
+)
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.allocations import insert_allocations
 from backendai_hub.db.attempts import Tried, note_attempts
+from backendai_hub.db.containers import ContainerRecord, insert_containers
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import Entry, Key, Row
 from backendai_hub.db.limits import Scopes, recall_limits
 from backendai_hub.db.reservations import load_windows
-from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.stops import list_stops
 from backendai_hub.operations.node_room import load_node_room
 from backendai_hub.operations.platform import Platform
@@ -290,7 +297,7 @@ async def _write(
 ) -> dict[str, str]:
     used = {piece.node for _, placement in held for piece in _pieces(placement)}
     await agents.bump_generations(tx, used)
-    containers, shares = [], []
+    rows, shares = [], []
     for record, placement in held:
         for piece in _pieces(placement):
             container = ContainerRecord(
@@ -306,7 +313,7 @@ async def _write(
                 idx=piece.seat.idx,
                 host=piece.seat.host,
             )
-            containers.append(container)
+            rows.append(container)
             shares += [
                 {
                     "id": platform.new_id(),
@@ -319,7 +326,7 @@ async def _write(
                 }
                 for share in piece.shares
             ]
-    await sessions.insert_containers(tx, containers)
+    await insert_containers(tx, rows)
     await insert_allocations(tx, shares, {record.owner_id for record, _ in held})
     placed = [(record, p.node, _describe(p, nodes)) for record, p in held]
     await sessions.schedule_sessions(tx, placed)
@@ -352,7 +359,7 @@ async def explain(
     Few enough that the transaction, which holds up others', is a short one.
     """
     async with platform.database.glance() as connection:
-        known = await sessions.list_reasons(connection, sorted(reasons))
+        known = await session_lists.list_reasons(connection, sorted(reasons))
     news = {i for i, reason in known.items() if reason != reasons[i]}
     if not news:
         return 0

@@ -27,7 +27,7 @@ from backendai_hub.core.sessions import (
     DISPLACEABLE,
     SessionStatus,
 )
-from backendai_hub.db import agents, ledger, preemptions, sessions
+from backendai_hub.db import agents, containers, ledger, preemptions, sessions
 from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.attempts import Tried, note_attempts
 from backendai_hub.db.engine import Transaction
@@ -258,7 +258,7 @@ async def _lock_nodes(
     others = [
         node
         for victim in scene.victims
-        for node in await sessions.list_wanted_on(tx.connection, victim.id)
+        for node in await containers.list_wanted_on(tx.connection, victim.id)
     ]
     locked = await agents.lock_agents(tx, own | set(others))
     nodes = [locked[node] for node in sorted(own) if node in locked]

@@ -26,10 +26,11 @@ from backendai_hub.core.preemptions import (
     PreemptedSession,
 )
 from backendai_hub.core.sessions import Session, SessionStatus
-from backendai_hub.db import agents, preemptions, sessions
+from backendai_hub.core.times import format_time
+from backendai_hub.db import agents, preemptions, session_views
 from backendai_hub.db.preemptions import PlanFilter, ShownPlan, Side
 from backendai_hub.db.running import load_running
-from backendai_hub.db.sessions import SessionRecord, format_time
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.nouns import find_visible
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import load_snapshot
@@ -187,7 +188,7 @@ async def try_rules(
     shown: dict[str, Session] = {}
     if ids:
         async with platform.database.read() as connection:
-            found = await sessions.get_sessions(connection, sorted(ids))
+            found = await session_views.get_sessions(connection, sorted(ids))
         shown = {session.id: session for session in found}
     return PreemptionTrial(
         resource_group=group["name"],

@@ -22,7 +22,7 @@ from backendai_hub.core.sessions import (
     Session,
     SessionStatus,
 )
-from backendai_hub.db import sessions, stops
+from backendai_hub.db import session_views, sessions, stops
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.keypairs import find_default
 from backendai_hub.db.limits import load_caps
@@ -176,7 +176,7 @@ async def _get_waiting(
 
 async def _read(platform: Platform, session_id: str) -> Session:
     async with platform.database.read() as connection:
-        return await sessions.get_session(connection, session_id)
+        return await session_views.get_session(connection, session_id)
 
 
 def _tell(

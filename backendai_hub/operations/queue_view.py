@@ -28,7 +28,8 @@ from backendai_hub.db.limits import Scopes, add_use, recall_limits
 from backendai_hub.db.preemptions import load_reserved
 from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.running import load_running
-from backendai_hub.db.sessions import SessionRecord, list_waiting
+from backendai_hub.db.session_lists import list_waiting
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import find_nodes, load_nodes
 from backendai_hub.db.versions import Stale
 from backendai_hub.operations.group_policies import GroupPolicies

@@ -27,7 +27,7 @@ from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.operators import StopKind
 from backendai_hub.core.sessions import Session
-from backendai_hub.db import sessions, stops
+from backendai_hub.db import session_views, stops
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.nouns import find_visible
@@ -155,7 +155,7 @@ async def _show(
     if not page:
         return []
     async with platform.database.read() as connection:
-        found = await sessions.get_sessions(connection, [r.id for _, r in page])
+        found = await session_views.get_sessions(connection, [r.id for _, r in page])
     shown = {session.id: session for session in found}
     now = platform.database.clock()
     return [

@@ -29,9 +29,9 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.names import fold
 from backendai_hub.core.references import host_of
+from backendai_hub.core.times import format_time
 from backendai_hub.db import catalog, installs
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.found_images import (
     describe_found,
     find_changes,

@@ -32,10 +32,11 @@ from backendai_hub.core.sessions import (
     SessionStatus,
 )
 from backendai_hub.core.slots import slot_type
-from backendai_hub.db import agents, installs, ledger, nouns, sessions
+from backendai_hub.db import agents, containers, installs, ledger, nouns, sessions
 from backendai_hub.db.agents import AgentRecord, DeviceRecord
+from backendai_hub.db.containers import ContainerRecord
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.sessions import ContainerRecord, SessionRecord
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations import clusters
 from backendai_hub.operations.batch import end_attempt
 from backendai_hub.operations.clusters import PHASES, describe_end, has_ended_well
@@ -59,7 +60,7 @@ async def accept_report(
         device.check()
     fresh, agent = await _note_agent(platform, agent_id, report)
     async with platform.database.read() as connection:
-        known = await sessions.list_containers(connection, agent_id=agent_id)
+        known = await containers.list_containers(connection, agent_id=agent_id)
         records = await sessions.get_records(connection, [c.session_id for c in known])
         asked = await installs.list_installs(
             connection, agent_id=agent_id, is_open=True
@@ -270,7 +271,7 @@ async def _advance(
             tx.connection, container.session_id, lock=True
         )
         if seen.state is ContainerState.GONE:
-            await sessions.mark_gone(tx, [container.id])
+            await containers.mark_gone(tx, [container.id])
         if record.status in TERMINAL or await _is_former(tx, container):
             return
         if record.is_cluster:
@@ -295,7 +296,7 @@ async def _advance(
 
 async def _is_former(tx: Transaction, container: ContainerRecord) -> bool:
     """Tell whether the session has begun anew since the containers were listed."""
-    rows = await sessions.list_containers(tx.connection, ids=[container.id])
+    rows = await containers.list_containers(tx.connection, ids=[container.id])
     return all(row.former for row in rows)
 
 
@@ -308,7 +309,7 @@ async def _has_just_finished(
     """
     if record.status is not SessionStatus.PREEMPTED or not record.is_batch:
         return False
-    (row,) = await sessions.list_containers(tx.connection, ids=[seen.id])
+    (row,) = await containers.list_containers(tx.connection, ids=[seen.id])
     if generation >= row.generation or seen.exit_code is None:
         return False
     await end_attempt(tx, record, seen)
@@ -318,7 +319,7 @@ async def _has_just_finished(
 async def _forget(platform: Platform, container: ContainerRecord) -> None:
     """A container of an attempt that was over long ago has left its node."""
     async with platform.database.transaction() as tx:
-        await sessions.mark_gone(tx, [container.id])
+        await containers.mark_gone(tx, [container.id])
 
 
 async def _end(tx: Transaction, record: SessionRecord, seen: ContainerReport) -> None:
@@ -355,7 +356,7 @@ async def _absent(platform: Platform, container: ContainerRecord) -> None:
         )
         if record.status in STARTING:
             return  # not begun yet; the state's deadline bounds it
-        await sessions.mark_gone(tx, [container.id])
+        await containers.mark_gone(tx, [container.id])
         if record.status not in TERMINAL and not await _is_former(tx, container):
             gone = ContainerReport(
                 id=container.id,
@@ -377,7 +378,7 @@ async def _reopen(
     if not stray:
         return
     async with platform.database.read() as connection:
-        rows = await sessions.list_containers(
+        rows = await containers.list_containers(
             connection, agent_id=agent.id, ids=stray[:1000]
         )
         records = await sessions.get_records(connection, [r.session_id for r in rows])
@@ -392,4 +393,4 @@ async def _reopen(
     async with platform.database.transaction() as tx:
         generation = await agents.bump_generation(tx, agent.id)
         for container_id in ended:
-            await sessions.reopen_container(tx, container_id, generation)
+            await containers.reopen_container(tx, container_id, generation)

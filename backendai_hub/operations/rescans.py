@@ -16,9 +16,9 @@ from backendai_hub.core.errors import ConflictError, HubError, InvalidRequestErr
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.images import RegistryType
 from backendai_hub.core.nouns import noun_of
+from backendai_hub.core.times import format_time
 from backendai_hub.db import catalog
 from backendai_hub.db.nouns import list_slot_types
-from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.registry_reading import Reading, Rescan, open_client

@@ -18,7 +18,8 @@ from backendai_hub.db import histories
 from backendai_hub.db.limits import load_limits
 from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.running import load_names, load_running
-from backendai_hub.db.sessions import SessionRecord, list_records, list_since
+from backendai_hub.db.session_lists import list_records, list_since
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.db.versions import Stale
 from backendai_hub.operations.group_policies import GroupPolicies

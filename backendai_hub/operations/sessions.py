@@ -36,10 +36,12 @@ from backendai_hub.core.sessions import (
     SessionStatus,
 )
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.db import attempts, history, sessions
+from backendai_hub.core.times import format_time
+from backendai_hub.db import attempts, history, session_lists, session_views, sessions
 from backendai_hub.db.explanations import load_explanations
 from backendai_hub.db.history import EventRecord
-from backendai_hub.db.sessions import SessionFilter, SessionRecord
+from backendai_hub.db.session_views import SessionFilter
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.cluster_places import describe_network
 from backendai_hub.operations.idleness import find_session_idle_end
 from backendai_hub.operations.lifecycle import move
@@ -155,7 +157,7 @@ async def read_page(
     """Read the page that *query* asks for of the sessions in *wanted*."""
     after = None if query.after is None else _decode_cursor(query.after)
     async with platform.database.glance() as connection:
-        found = await sessions.list_sessions(
+        found = await session_views.list_sessions(
             connection, wanted, limit=query.limit + 1, after=after
         )
     page = found[: query.limit]
@@ -169,8 +171,8 @@ async def get_session(
     """Return one session the caller may see; others' are not found."""
     async with platform.database.read() as connection:
         await get_allowed(connection, principal, session_id, Action.READ_SESSION)
-        shown = await sessions.get_session(connection, session_id)
-        containers = await sessions.list_cluster(connection, [session_id])
+        shown = await session_views.get_session(connection, session_id)
+        containers = await session_views.list_cluster(connection, [session_id])
         shown = msgspec.structs.replace(
             shown, containers=containers.get(session_id, [])
         )
@@ -182,7 +184,7 @@ async def get_session(
     shown = msgspec.structs.replace(
         shown,
         cluster_network=network,
-        idle_expires_at=sessions.format_time(ends),
+        idle_expires_at=format_time(ends),
     )
     return ShownSession(**asdict(shown), why=why.get(session_id))
 
@@ -270,7 +272,7 @@ async def terminate_session(
                 actor=principal.name,
             )
     async with platform.database.read() as connection:
-        return await sessions.get_session(connection, session_id)
+        return await session_views.get_session(connection, session_id)
 
 
 def _end_act(record: SessionRecord, *, force: bool) -> Act:
@@ -299,12 +301,12 @@ async def get_spawned(
     """Return the user's live session on a Hub server, or the one a key has made."""
     async with platform.database.read() as connection:
         if server is not None:
-            record = await sessions.find_live(connection, user.id, server=server)
+            record = await session_lists.find_live(connection, user.id, server=server)
         else:
-            record = await sessions.find_by_key(connection, user.id, key or "")
+            record = await session_lists.find_by_key(connection, user.id, key or "")
         if record is None:
             raise NotFoundError("no session is attached there")
-        shown = await sessions.get_session(connection, record.id)
+        shown = await session_views.get_session(connection, record.id)
         secrets = await sessions.get_secrets(connection, [record.id])
     token = None
     if record.id in secrets:
@@ -344,7 +346,9 @@ async def list_messages(
         ids = {e.session_id for e in found if e.session_id is not None}
         shown = {
             s.id: s
-            for s in (await sessions.get_sessions(connection, list(ids)) if ids else [])
+            for s in (
+                await session_views.get_sessions(connection, list(ids)) if ids else []
+            )
         }
         waiting = {
             e.session_id: e.seq
@@ -361,7 +365,7 @@ def _message(
 ) -> EventMessage:
     return EventMessage(
         seq=event.seq,
-        at=sessions.format_time(event.at) or "",
+        at=format_time(event.at) or "",
         kind=event.kind,
         session_id=event.session_id,
         text=event.text,

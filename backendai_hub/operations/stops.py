@@ -23,10 +23,10 @@ from backendai_hub.core.operators import (
     tell_drain,
     tell_freeze,
 )
+from backendai_hub.core.times import format_time
 from backendai_hub.db import agents, stops
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.nouns import Item
-from backendai_hub.db.sessions import format_time
 from backendai_hub.operations.agent_changes import find_agent
 from backendai_hub.operations.nodes import list_agents
 from backendai_hub.operations.nouns import find_visible, require

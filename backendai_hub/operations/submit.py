@@ -19,7 +19,14 @@ from backendai_hub.core.policies import SubmissionCaps, check_pending
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.db import batch, images, sessions, tenancy
+from backendai_hub.db import (
+    batch,
+    images,
+    session_lists,
+    session_views,
+    sessions,
+    tenancy,
+)
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import QUEUED, Asking, complete, prepare
@@ -93,7 +100,9 @@ async def _store_or_find(asking: Asking, new: _New) -> Submission:
         # Somebody was faster with the same key, server or name.
         async with platform.database.read() as connection:
             known = await _find_known(connection, record, request)
-            same_name = await sessions.find_live(connection, user.id, name=record.name)
+            same_name = await session_lists.find_live(
+                connection, user.id, name=record.name
+            )
         if known is None and same_name is None:
             raise ConflictError(
                 "your user, project, keypair, resource group or environment has just"
@@ -116,7 +125,7 @@ def name_taken(name: str) -> ConflictError:
 
 async def _answer(platform: Platform, session_id: str, *, created: bool) -> Submission:
     async with platform.database.glance() as connection:
-        session = await sessions.get_session(connection, session_id)
+        session = await session_views.get_session(connection, session_id)
     return Submission(session, created)
 
 
@@ -124,7 +133,7 @@ async def _find_known(
     connection: AsyncConnection, record: SessionRecord, request: SessionRequest
 ) -> SessionRecord | None:
     """Find the session this request has made before, or is attached to already."""
-    found = await sessions.find_made(
+    found = await session_lists.find_made(
         connection,
         record.owner_id,
         key=record.idempotency_key,
@@ -152,7 +161,7 @@ async def check_queue(
 ) -> None:
     """Object to one session more where a user has, or lets wait, as many as may be."""
     user_id, most = asking.user.id, asking.platform.settings.max_live_sessions
-    live = await sessions.count_live(connection, user_id)
+    live = await session_lists.count_live(connection, user_id)
     if live >= most:
         objections.add(
             TooManyRequestsError(
@@ -163,7 +172,9 @@ async def check_queue(
     for cap in caps:
         if not cap.limits_waiting:
             continue
-        waiting, asked = await sessions.sum_waiting(connection, user_id, cap.keypair_id)
+        waiting, asked = await session_lists.sum_waiting(
+            connection, user_id, cap.keypair_id
+        )
         with objections.noted():
             check_pending(cap, waiting=waiting, asked=asked, request=record.request)
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from backendai_hub.core.audit import Head
+from backendai_hub.core.times import format_time
 from backendai_hub.db import chain
-from backendai_hub.db.sessions import format_time
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations.audit_heads import HeadFile
 from backendai_hub.operations.platform import Platform

@@ -17,6 +17,7 @@ from backendai_hub.api.agents import ContainerState as State
 from backendai_hub.core.access import Caller
 from backendai_hub.core.errors import HubError
 from backendai_hub.core.sessions import OCCUPYING, SessionStatus
+from backendai_hub.db import containers, session_lists, session_views
 from backendai_hub.db import sessions as rows
 from backendai_hub.db.engine import Database
 from backendai_hub.db.invariants import find_breaches
@@ -181,8 +182,8 @@ async def plan_without_limits(platform: Platform) -> Plan:
 async def holding(platform: Platform) -> Counter[str]:
     """Count placed sessions by domain, project and owner."""
     async with platform.database.read() as connection:
-        records = await rows.list_records(connection, sorted(OCCUPYING))
-        shown = await rows.get_sessions(connection, [r.id for r in records])
+        records = await session_lists.list_records(connection, sorted(OCCUPYING))
+        shown = await session_views.get_sessions(connection, [r.id for r in records])
     counts: Counter[str] = Counter()
     for session in shown:
         counts.update([session.domain, session.project, session.owner, "all"])
@@ -290,7 +291,7 @@ class Crowd:
     async def end(self) -> None:
         for _ in range(30):
             async with self.platform.database.read() as connection:
-                found = await rows.list_records(
+                found = await session_lists.list_records(
                     connection, [*OCCUPYING, SessionStatus.PENDING]
                 )
                 names = await rows.get_records(connection, [r.id for r in found])
@@ -348,7 +349,7 @@ class Crowd:
             self.chance.shuffle(devices)
             self.node.devices = devices
             async with self.platform.database.read() as connection:
-                found = await rows.list_containers(connection)
+                found = await containers.list_containers(connection)
             state = self.chance.choice([State.RUNNING, State.CREATING, State.EXITED])
             await self.attempt(
                 self.node.report(

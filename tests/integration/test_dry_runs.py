@@ -11,7 +11,7 @@ from backendai_hub.api.explanations import DryRun
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Caller
 from backendai_hub.core.sessions import SessionType
-from backendai_hub.db.sessions import format_time
+from backendai_hub.core.times import format_time
 from backendai_hub.db.tables import EventRow, SessionRow
 from backendai_hub.operations.dry_runs import try_out
 from backendai_hub.operations.explain import ExplanationDesk

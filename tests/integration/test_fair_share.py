@@ -21,7 +21,7 @@ from backendai_hub.core.fair_share import DAY
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.core.tenancy import Role
 from backendai_hub.db import shares
-from backendai_hub.db.sessions import list_records
+from backendai_hub.db.session_lists import list_records
 from backendai_hub.operations.counting import count_all
 from backendai_hub.operations.fair_share import (
     SharesQuery,

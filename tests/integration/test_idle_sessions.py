@@ -16,7 +16,7 @@ from backendai_hub.api.agents import ContainerState as State
 from backendai_hub.client.jupyterhub import JupyterHubClient
 from backendai_hub.core.idleness import UNSEEN
 from backendai_hub.core.sessions import Session, SessionStatus
-from backendai_hub.db import sessions as rows
+from backendai_hub.db import containers
 from backendai_hub.db.engine import Database
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations import sessions as verbs
@@ -63,7 +63,7 @@ def clock(database: Database) -> Clock:
 
 async def container_of(platform: Platform, session: Session) -> str:
     async with platform.database.read() as connection:
-        found = await rows.list_containers(connection, session_id=session.id)
+        found = await containers.list_containers(connection, session_id=session.id)
     return found[0].id
 
 

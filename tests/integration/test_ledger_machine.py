@@ -30,8 +30,9 @@ from backendai_hub.core.access import Caller
 from backendai_hub.core.errors import HubError
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import OCCUPYING, SessionStatus
-from backendai_hub.db import ledger, purges
+from backendai_hub.db import ledger, purges, session_lists
 from backendai_hub.db import sessions as rows
+from backendai_hub.db.containers import list_containers
 from backendai_hub.db.engine import Database
 from backendai_hub.db.invariants import find_breaches
 from backendai_hub.db.limits import load_scopes
@@ -241,7 +242,7 @@ class LedgerMachine(RuleBasedStateMachine):
     async def count_displaced(self) -> int:
         """Count how often anybody was displaced and put back."""
         async with self.database.read() as connection:
-            found = await rows.list_records(connection, list(SessionStatus))
+            found = await session_lists.list_records(connection, list(SessionStatus))
         return sum(record.preemptions for record in found)
 
     async def place(self, *, honest: bool) -> None:
@@ -264,7 +265,7 @@ class LedgerMachine(RuleBasedStateMachine):
     async def check_admission(self, before: dict[tuple[str, str, str], int]) -> None:
         """See that whatever has grown has stayed within what is allowed now."""
         async with self.database.read() as connection:
-            placed = await rows.list_records(connection, sorted(OCCUPYING))
+            placed = await session_lists.list_records(connection, sorted(OCCUPYING))
             scopes = await load_scopes(connection, placed)
         for (kind, owner, slot), used in (await self.load_use()).items():
             scope = scopes.get((ScopeKind(kind), owner))
@@ -276,7 +277,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     async def live_containers(self) -> list[tuple[str, int]]:
         async with self.database.read() as connection:
-            found = await rows.list_containers(connection)
+            found = await list_containers(connection)
         index = {n.id: i for i, n in enumerate(self.nodes)}
         return [(c.id, index[c.agent_id]) for c in found]
 

@@ -8,10 +8,10 @@ from sqlalchemy import text
 
 from backendai_hub.core.clusters import ClusterMode
 from backendai_hub.core.sessions import SessionStatus
-from backendai_hub.db import sessions as rows
+from backendai_hub.db import containers
+from backendai_hub.db.containers import ContainerRecord
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import downgrade, upgrade
-from backendai_hub.db.sessions import ContainerRecord
 from backendai_hub.operations.platform import Platform
 from tests.crews import Crew, State
 from tests.factories import add_node, schedule, seen, submit
@@ -71,4 +71,4 @@ async def test_clusters_end_and_all_else_stays(
 
 async def _containers(platform: Platform, session_id: str) -> list[ContainerRecord]:
     async with platform.database.read() as connection:
-        return await rows.list_members(connection, session_id)
+        return await containers.list_members(connection, session_id)

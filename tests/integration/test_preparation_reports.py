@@ -6,6 +6,7 @@ from backendai_hub.api.agents import ContainerState as State
 from backendai_hub.api.agents import SessionFile
 from backendai_hub.core.dotfiles import BOOTSTRAP_SECONDS
 from backendai_hub.core.sessions import DEADLINES, Session, SessionStatus
+from backendai_hub.db import containers, session_views
 from backendai_hub.db import sessions as rows
 from backendai_hub.operations.deadlines import end_overdue
 from backendai_hub.operations.nodes import load_assignments
@@ -17,13 +18,13 @@ FILE = {"path": ".netrc", "permission": "600", "content": "hunter2"}
 
 async def container_of(platform: Platform, session: Session) -> str:
     async with platform.database.read() as connection:
-        found = await rows.list_containers(connection, session_id=session.id)
+        found = await containers.list_containers(connection, session_id=session.id)
     return found[0].id
 
 
 async def read(platform: Platform, session_id: str) -> Session:
     async with platform.database.read() as connection:
-        return await rows.get_session(connection, session_id)
+        return await session_views.get_session(connection, session_id)
 
 
 async def give(platform: Platform, session: Session, **more: object) -> bytes:

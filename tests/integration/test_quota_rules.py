@@ -14,6 +14,7 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.images import Image
 from backendai_hub.core.sessions import Session, SessionStatus
+from backendai_hub.db import containers, session_lists
 from backendai_hub.db import sessions as rows
 from backendai_hub.db.limits import load_scopes
 from backendai_hub.operations import sessions as verbs
@@ -58,7 +59,7 @@ async def node(platform: Platform) -> Node:
 async def end(platform: Platform, node: Node, session: Session) -> None:
     """Let a session end as they do: its process exits, and the node says so."""
     async with platform.database.read() as connection:
-        found = await rows.list_containers(connection, session_id=session.id)
+        found = await containers.list_containers(connection, session_id=session.id)
     await node.report([seen(found[0].id, State.EXITED, exit_code=0)])
 
 
@@ -420,7 +421,7 @@ async def test_more_than_the_pending_cap_is_refused_and_nothing_is_stored(
         await submit(platform, server="c")
     async with platform.database.read() as connection:
         user = await ensure_user(platform, "alice")
-        assert await rows.count_live(connection, user.id) == 2
+        assert await session_lists.count_live(connection, user.id) == 2
     await submit(platform, "bob")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from backendai_hub.core.access import Caller
-from backendai_hub.db.sessions import list_waiting
+from backendai_hub.db.session_lists import list_waiting
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView

@@ -19,6 +19,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.db import agents as agent_rows
+from backendai_hub.db import containers, session_lists, session_views
 from backendai_hub.db import sessions as rows
 from backendai_hub.db.engine import Database
 from backendai_hub.db.invariants import find_breaches
@@ -54,12 +55,12 @@ from tests.factories import (
 
 async def read(platform: Platform, session_id: str) -> Session:
     async with platform.database.read() as connection:
-        return await rows.get_session(connection, session_id)
+        return await session_views.get_session(connection, session_id)
 
 
 async def container_of(platform: Platform, session: Session) -> str:
     async with platform.database.read() as connection:
-        found = await rows.list_containers(connection, session_id=session.id)
+        found = await containers.list_containers(connection, session_id=session.id)
     return found[0].id
 
 
@@ -425,8 +426,8 @@ async def test_under_many_enqueues_at_once_exactly_the_limit_is_admitted(
     )
     await asyncio.gather(*(schedule(platform) for _ in range(5)))
     async with database.read() as connection:
-        placed = await rows.list_records(connection, [SessionStatus.SCHEDULED])
-        waiting = await rows.list_records(connection, [SessionStatus.PENDING])
+        placed = await session_lists.list_records(connection, [SessionStatus.SCHEDULED])
+        waiting = await session_lists.list_records(connection, [SessionStatus.PENDING])
     assert (len(placed), len(waiting)) == (17, 83)
     assert await breaches(platform) == []
 

@@ -12,7 +12,8 @@ from sqlalchemy import Table, delete, insert, select, text, update
 from sqlalchemy.sql import visitors
 
 from backendai_hub.core.access import Reach
-from backendai_hub.db import sessions
+from backendai_hub.core.times import format_time
+from backendai_hub.db import session_views
 from backendai_hub.db.tables import SessionRow
 from backendai_hub.db.tables.base import Base
 from backendai_hub.db.versions import (
@@ -74,7 +75,9 @@ def test_reading_changes_nothing_and_a_text_may_change_everything():
 
 
 def test_every_table_that_a_list_of_sessions_reads_is_followed():
-    read = {t.name for t in visitors.iterate(sessions._VIEW) if isinstance(t, Table)}
+    read = {
+        t.name for t in visitors.iterate(session_views._VIEW) if isinstance(t, Table)
+    }
 
     # What a session depends on is stored with it, and never changes.
     given_once = {"session_dependencies"}
@@ -148,7 +151,7 @@ def test_long_queries_are_not_kept():
 
 def test_times_are_told_to_the_millisecond():
     moment = datetime(2026, 1, 2, 3, 4, 5, 6789, tzinfo=UTC)
-    assert sessions.format_time(moment) == "2026-01-02T03:04:05.006Z"
+    assert format_time(moment) == "2026-01-02T03:04:05.006Z"
 
 
 def test_what_is_followed_is_changed_through_the_transaction_only():

@@ -1,0 +1,13 @@
+"""Moments, as the API writes them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def format_time(moment: datetime | None) -> str | None:
+    """Write a time as RFC 3339 in UTC, to the millisecond."""
+    if moment is None:
+        return None
+    # Times are in UTC everywhere, so the offset is always these six characters.
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
