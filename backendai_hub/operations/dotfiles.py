@@ -17,9 +17,9 @@ from backendai_hub.core.nouns import noun_of
 from backendai_hub.db import dotfiles, tenancy
 from backendai_hub.db.engine import Database
 from backendai_hub.db.sessions import SessionRecord
+from backendai_hub.operations.keypair_rules import refuse_above
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.tenant_rules import refuse_above
 
 
 class DotfilesRequest(

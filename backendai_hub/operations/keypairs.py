@@ -6,8 +6,8 @@ import hmac
 
 from backendai_hub.db import keypairs
 from backendai_hub.db.keypairs import KeypairRecord
+from backendai_hub.operations.keypair_rules import hash_secret
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.tenant_rules import hash_secret
 
 
 async def find_login(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from backendai_hub.core.nouns import Noun
+from backendai_hub.operations.keypair_rules import KeypairRules
 from backendai_hub.operations.reservation_rules import ReservationRules
 from backendai_hub.operations.rules import Rules
 from backendai_hub.operations.site_rules import (
@@ -15,12 +16,8 @@ from backendai_hub.operations.site_rules import (
     ResourceGroupRules,
     SlotTypeRules,
 )
-from backendai_hub.operations.tenant_rules import (
-    DomainRules,
-    KeypairRules,
-    ProjectRules,
-    UserRules,
-)
+from backendai_hub.operations.tenant_rules import DomainRules, ProjectRules
+from backendai_hub.operations.user_rules import UserRules
 
 _RULES: dict[str, type[Rules]] = {
     "domain": DomainRules,

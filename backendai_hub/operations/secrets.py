@@ -10,9 +10,9 @@ from backendai_hub.core.errors import ForbiddenError
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Keypair
 from backendai_hub.db import nouns, tenancy
+from backendai_hub.operations.keypair_rules import issue_secret, refuse_above
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.tenant_rules import issue_secret, refuse_above
 
 _KEYPAIR = noun_of("keypair")
 
