@@ -154,16 +154,33 @@ class Attachment(msgspec.Struct, frozen=True):
     prefix: str
 
 
+class HeldDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """What one container has of one device: so much of a slot.
+
+    ``slices`` are those of the device that its instance lies on, counted from 0; there
+    are none if it is not cut into instances.
+    """
+
+    name: str
+    model: str
+    slot: str
+    amount: str
+    slices: list[int] = []
+
+
 class SessionContainer(msgspec.Struct, frozen=True, kw_only=True):
     """One container of a session: ``host`` is its name on the session's network.
 
-    ``state`` is what its node last said of it, and ``scheduled`` before that.
+    ``idx`` counts from 1 in each ``role``. ``state`` is what its node last said of it,
+    and ``scheduled`` before that. ``devices`` are what it has of accelerators now.
     """
 
     id: str
     host: str
     role: str
+    idx: int = 1
     node: str | None
+    devices: list[HeldDevice] = []
     state: str
     reason: str = ""
     exit_code: int | None = None

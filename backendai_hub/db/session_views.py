@@ -16,6 +16,7 @@ from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.sessions import (
     OCCUPYING,
     Attachment,
+    HeldDevice,
     Session,
     SessionContainer,
     SessionResult,
@@ -188,6 +189,7 @@ async def list_cluster(
             ContainerRow.id,
             ContainerRow.host,
             ContainerRow.role,
+            ContainerRow.idx,
             AgentRow.name,
             ContainerRow.state,
             ContainerRow.reason,
@@ -197,18 +199,56 @@ async def list_cluster(
         .where(ContainerRow.session_id.in_(ids), ~ContainerRow.former)
         .order_by(ContainerRow.role, ContainerRow.idx)
     )
+    held = await _list_held(connection, ids)
     found: dict[str, list[SessionContainer]] = {}
     for row in await connection.execute(query):
         shown = SessionContainer(
             id=row.id,
             host=row.host,
             role=row.role,
+            idx=row.idx,
             node=row.name,
+            devices=held.get(row.id, []),
             state=row.state,
             reason=row.reason,
             exit_code=row.exit_code,
         )
         found.setdefault(row.session_id, []).append(shown)
+    return found
+
+
+async def _list_held(
+    connection: AsyncConnection, ids: Collection[str]
+) -> dict[str, list[HeldDevice]]:
+    """List what each container of these sessions has of accelerators, by id."""
+    query = (
+        select(
+            AllocationRow.container_id,
+            DeviceRow.name,
+            DeviceRow.model,
+            AllocationRow.slot,
+            AllocationRow.amount,
+            AllocationRow.slices,
+        )
+        .join(DeviceRow, DeviceRow.id == AllocationRow.device_id)
+        .where(
+            AllocationRow.session_id.in_(ids),
+            AllocationRow.freed_at.is_(None),
+            DeviceRow.kind != "host",
+        )
+        .order_by(DeviceRow.name, AllocationRow.slot, AllocationRow.slices)
+    )
+    found: dict[str, list[HeldDevice]] = {}
+    rows = await connection.execute(query)
+    for container_id, name, model, slot, amount, slices in rows:
+        device = HeldDevice(
+            name=name,
+            model=model,
+            slot=slot,
+            amount=format_amount(slot, amount),
+            slices=[n for n in range(slices.bit_length()) if slices >> n & 1],
+        )
+        found.setdefault(container_id, []).append(device)
     return found
 
 

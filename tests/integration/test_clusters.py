@@ -172,6 +172,14 @@ async def test_each_container_gets_whole_devices_of_its_own(
     }
     assert [len(devices) for devices in given.values()] == [2, 2]
     assert not given["main1"] & given["sub1"]
+    shown = (await read(platform, crew.session)).containers
+    assert [(c.role, c.idx, c.node) for c in shown] == [
+        ("main", 1, "node-1"),
+        ("sub", 1, "node-1"),
+    ]
+    # What people are shown is what the nodes are asked for, without CPU and memory.
+    assert {c.host: {d.name for d in c.devices} for c in shown} == given
+    assert {d.amount for c in shown for d in c.devices} == {"1"}
     third = (await submit(platform, server="third", slots={"cuda.device": "1"})).session
     assert "cuda.device" in await why(platform, third)
     assert not await breaches(platform)

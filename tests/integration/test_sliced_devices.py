@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from backendai_agent.accelerators.fake import FakeAccelerator
 from backendai_hub.api.agents import DeviceShare
+from backendai_hub.core.access import Caller
 from backendai_hub.core.errors import InvalidRequestError, NeverFitsError
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.db.running import load_running
@@ -16,10 +17,18 @@ from backendai_hub.operations.nodes import list_agents, load_assignments
 from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView, load_snapshot
-from backendai_hub.operations.sessions import terminate_session
+from backendai_hub.operations.sessions import get_session, terminate_session
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.snapshot import Placement, Plan, Share
-from tests.factories import Node, add_node, make_device, schedule, start, submit
+from tests.factories import (
+    Node,
+    add_node,
+    make_device,
+    principal_of,
+    schedule,
+    start,
+    submit,
+)
 from tests.tenants import ROOT, Office, breaches, read, why
 
 SMALL = "cuda.device:1g.5gb-mig"
@@ -63,6 +72,22 @@ async def test_sessions_share_a_device_and_no_slice_of_it(platform: Platform):
     assert second.slices
     assert not first.slices & second.slices
     assert not await breaches(platform)
+
+
+async def test_people_are_shown_which_slices_they_have(platform: Platform):
+    node = await add_cut_node(platform)
+    session = await start(platform, slots=ask(LARGE))
+    [given] = (await shares_of(platform, node))[session.id]
+
+    principal = await principal_of(platform, "alice", Caller.USER)
+    [container] = (await get_session(platform, principal, session.id)).containers
+
+    [held] = container.devices
+    assert (held.slot, held.amount) == (LARGE, "1")
+    assert sum(1 << n for n in held.slices) == given.slices
+    await end(platform, session)
+    [container] = (await get_session(platform, principal, session.id)).containers
+    assert container.devices == []
 
 
 async def test_what_runs_is_known_with_its_slices(platform: Platform):

@@ -2673,6 +2673,21 @@ export interface components {
             seq: number;
         };
         /**
+         * HeldDevice
+         * @description What one container has of one device: so much of a slot.
+         *
+         *         ``slices`` are those of the device that its instance lies on, counted from 0; there
+         *         are none if it is not cut into instances.
+         */
+        HeldDevice: {
+            amount: string;
+            model: string;
+            name: string;
+            /** @default [] */
+            slices: number[];
+            slot: string;
+        };
+        /**
          * HistoryPage
          * @description One page of what was tried for a session; ``next`` is ``after`` for the next.
          */
@@ -4679,13 +4694,18 @@ export interface components {
          * SessionContainer
          * @description One container of a session: ``host`` is its name on the session's network.
          *
-         *         ``state`` is what its node last said of it, and ``scheduled`` before that.
+         *         ``idx`` counts from 1 in each ``role``. ``state`` is what its node last said of it,
+         *         and ``scheduled`` before that. ``devices`` are what it has of accelerators now.
          */
         SessionContainer: {
+            /** @default [] */
+            devices: components["schemas"]["HeldDevice"][];
             /** @default null */
             exit_code: number | null;
             host: string;
             id: string;
+            /** @default 1 */
+            idx: number;
             node: string | null;
             /** @default  */
             reason: string;
