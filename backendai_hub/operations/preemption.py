@@ -9,7 +9,7 @@ service that starts anew goes on where the last one was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from backendai_hub.core.attempts import Phase, Result
 from backendai_hub.core.durations import describe_duration
 from backendai_hub.core.errors import ConflictError
 from backendai_hub.core.groups import Preemption
-from backendai_hub.core.preemptions import EXPIRY_SECONDS
+from backendai_hub.core.preemptions import EXPIRY_SECONDS, Ending
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import (
     DEADLINES,
@@ -51,6 +51,7 @@ from backendai_hub.scheduling.snapshot import (
 log = logging.getLogger("backendai_hub.operations.preemption")
 
 EXPIRED = "the room that was kept for it has not become free in time"
+RETURNED = "the room that was kept for it is given back"
 _DISPLACEABLE = frozenset(map(str, DISPLACEABLE))
 
 
@@ -297,6 +298,37 @@ def _tell_waiting(nodes: Sequence[AgentRecord], count: int) -> str:
     verb = "has" if count == 1 else "have"
     who = "1 session" if count == 1 else f"{count} sessions"
     return f"room is kept for it on {names} until {who} {verb} left"
+
+
+async def give_back(platform: Platform, returned: Mapping[str, str]) -> int:
+    """Put those back into the queue who may not start in their room; return how many.
+
+    Everybody has left who was to leave for them. What keeps them from starting may
+    last, and the room is others' meanwhile.
+    """
+    done = 0
+    for session_id, why in returned.items():
+        async with platform.database.transaction() as tx:
+            done += await _give_back(tx, session_id, why)
+    return done
+
+
+async def _give_back(tx: Transaction, session_id: str, why: str) -> bool:
+    found = await sessions.lock_records(tx.connection, {session_id})
+    record = found.get(session_id)
+    if record is None or record.status is not SessionStatus.RESERVED:
+        return False
+    kept = await preemptions.load_reserved(tx.connection, [session_id])
+    if any(reservation.victims for reservation in kept.values()):
+        return False
+    words = f"{why}; {RETURNED}"
+    await preemptions.close_plans(tx, [session_id], Ending.WITHDRAWN)
+    await move(tx, record, SessionStatus.PENDING, words)
+    tried = Tried(session_id, Result.WAITING, words, phase=Phase.PREEMPTION)
+    await note_attempts(tx, [tried])
+    log.info("session %s gives its room back: %s", session_id, why)
+    tx.wake("scheduler")
+    return True
 
 
 async def expire(tx: Transaction, record: SessionRecord) -> None:

@@ -19,7 +19,7 @@ from backendai_hub.operations.placement import (
     place,
 )
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.preemption import carry_out
+from backendai_hub.operations.preemption import carry_out, give_back
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.scheduling.plan import plan
@@ -130,6 +130,7 @@ class SchedulerReconciler(Reconciler):
             placed += await place(self.platform, batch, waited, decided.windows)
             self._view.placed.update(placement.session for placement in batch)
         sent = await carry_out(self.platform, decided.preemptions, decided.windows)
+        await give_back(self.platform, decided.returned)
         self._view.note(snapshot.queue, decided)
         if decided.placements:
             log.info("placed %d of %d waiting", placed, len(snapshot.queue))

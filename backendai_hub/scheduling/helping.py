@@ -45,6 +45,10 @@ class Helper:
         """Those for whom nothing can be reserved."""
         self._stuck: set[object] = set()
         """Those for whom nobody can be displaced."""
+        self._vacated: set[str] = set()
+        """Those for whom everybody has left who was to leave."""
+        self.returned: dict[str, str] = {}
+        """For whom nothing is kept any more, since it may not start, and why."""
 
     def end_of(self, session: PendingSession) -> int | None:
         """Tell when *session* ends at the latest if it starts now."""
@@ -63,15 +67,31 @@ class Helper:
     ) -> None:
         """Go on keeping what passes before have promised to those who still wait."""
         waiting = {session.id: session for session in queue}
+        there = {running.id for running in self.running}
         for one in reserved:
             session = waiting.get(one.session)
-            if session is None or session.hold:
+            if session is None:
+                continue
+            if one.displacing and there.isdisjoint(one.victims):
+                self._vacated.add(session.id)
+            if session.hold:
                 continue
             if one.displacing:
                 self.displacer.go_on(one)
                 self._expect(session)
             elif self._guarantees is None or not self._guarantees.refuse(session):
                 self._reserve(session, stay=one.parts[0].node)
+
+    def give_back(self, session: PendingSession, reason: str) -> bool:
+        """Keep nothing for *session*, which may not start; tell whether there is room.
+
+        While some still leave for it, what they leave may be what it waits for.
+        """
+        if session.id not in self._vacated:
+            return False
+        self._vacated.remove(session.id)
+        self.returned[session.id] = reason
+        return self.keeper.release(session)
 
     def help(self, session: PendingSession, key: object) -> str:
         """Do what can be done so that *session* starts, and say it.

@@ -84,10 +84,7 @@ class Keeper:
         for hold in own:
             hold.put_back(self._cluster)
             self.holds.remove(hold)
-        if own:
-            self.reservations = [
-                r for r in self.reservations if r.session != session.id
-            ]
+        self.reservations = [r for r in self.reservations if r.session != session.id]
         return bool(own)
 
     # --- for who displaces ---------------------------------------------------------

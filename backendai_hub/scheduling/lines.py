@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from backendai_hub.scheduling import reasons
@@ -124,6 +124,7 @@ class Line:
         guarantees, keeper = self.guarantees, self._keeper
         refusal = "" if guarantees is None else guarantees.refuse(session)
         if refusal:
+            self.give_back(session, refusal)
             return refusal
         ends = self._helper.end_of(session)
         beside = self._open_holds(session, ends) if keeper.holds else ()
@@ -145,10 +146,16 @@ class Line:
         self._helper.note(placement, ends)
         return placement
 
-    def withdraw(self, session: PendingSession) -> None:
+    def withdraw(self, session: PendingSession, reason: str) -> None:
         """Forget what *session* has a claim on: it waits for something else."""
         if self.guarantees is not None:
             self.guarantees.withdraw(session)
+        self.give_back(session, reason)
+
+    def give_back(self, session: PendingSession, reason: str) -> None:
+        """Keep nothing for *session* any more, if all have left that were to leave."""
+        if self._helper.give_back(session, reason):
+            self._no_room.clear()
 
     def refuse(self, session: PendingSession) -> str:
         """Say what guarantee or maximum is in the way of *session*, if one is."""
@@ -269,6 +276,11 @@ class Line:
     def preemptions(self) -> list[PreemptionPlan]:
         """Who should go for whom."""
         return self._helper.displacer.proposals
+
+    @property
+    def returned(self) -> Mapping[str, str]:
+        """For whom nothing is kept any more, and why."""
+        return self._helper.returned
 
     @property
     def holdings(self) -> list[tuple[RunningSession, Holding]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
 
 from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.garbage import uncollected
 from backendai_hub.scheduling.limits import Charge, Limits
 from backendai_hub.scheduling.lines import Build, Line, split_queue
 from backendai_hub.scheduling.snapshot import (
@@ -35,6 +36,7 @@ def plan(snapshot: Snapshot, limit: Limit = None, *, build: Build = Cluster) -> 
 class Pass:
     """A pass that can be left and gone on with: each ``run`` tells what is new."""
 
+    @uncollected()
     def __init__(self, snapshot: Snapshot, build: Build = Cluster) -> None:
         self._snapshot = snapshot
         self._limits = Limits(snapshot.scopes)
@@ -47,6 +49,7 @@ class Pass:
         heapify(self._heads)
         """The next of each line: those of the highest priority first, then in turn."""
 
+    @uncollected()
     def run(self, limit: Limit = None) -> Plan:
         """Decide about sessions until there are no more, or *limit* says stop."""
         placements: list[Placement] = []
@@ -77,6 +80,7 @@ class Pass:
             waiting=waiting,
             reservations=tuple(r for line in lines for r in line.reservations),
             preemptions=tuple(p for line in lines for p in line.preemptions),
+            returned={i: why for line in lines for i, why in line.returned.items()},
             decided=decided,
             complete=not heads,
             windows=self._snapshot.windows,
@@ -95,12 +99,14 @@ class Pass:
     def _decide(self, line: Line, session: PendingSession) -> Placement | str:
         """Place *session*, or say why it waits."""
         if session.hold:
+            line.give_back(session, session.hold)
             return session.hold
         limits, charge = self._limits, self._charge(session)
         rooms = limits.of(session.scopes)
         if not limits.allow(rooms, charge):
-            line.withdraw(session)
-            return limits.explain(session.scopes, charge)
+            reason = limits.explain(session.scopes, charge)
+            line.withdraw(session, reason)
+            return reason
         found = line.place(session)
         if not isinstance(found, str):
             limits.take(rooms, charge)

@@ -322,6 +322,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     waiting: Mapping[str, str]
     reservations: tuple[Reservation, ...] = ()
     preemptions: tuple[PreemptionPlan, ...] = ()
+    returned: Mapping[str, str] = {}
+    """For whom nothing is kept any more, since others have left and it may not start
+    all the same: why."""
     decided: int = 0
     """About how many sessions it has decided."""
     complete: bool = True

@@ -10,12 +10,19 @@ from msgspec.structs import replace
 from backendai_hub.core.groups import Preemption
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.snapshot import GroupPolicy, ReservedWindow, Share
+from backendai_hub.scheduling.shares import path_of
+from backendai_hub.scheduling.snapshot import (
+    GroupPolicy,
+    ReservedWindow,
+    ScopeQuota,
+    Share,
+)
 from tests.unit.scheduling_snapshots import (
     ask,
     cluster_of,
     gpu,
     host,
+    limit,
     milli,
     node,
     pending,
@@ -332,6 +339,36 @@ def test_what_displaced_sessions_leave_waits_for_who_has_displaced_them():
     assert half.reservations == (kept,)
     both = decide([busy("a")], [urgent, other], reserved=[kept])
     assert names(both) == {"urgent"}
+
+
+@pytest.mark.parametrize("by", ["limit", "maximum", "hold"])
+def test_who_may_not_start_when_all_have_left_gives_the_room_back(by: str):
+    place, held = full()
+    urgent = pending("urgent", gpus=1, job_priority=1)
+    [found] = decide([place], [urgent], running=held, policy=OPEN).preemptions
+    kept = found.reserve("")
+    changes: dict[str, Any] = {"policy": OPEN}
+    if by == "limit":
+        urgent = replace(urgent, charge=ask(cpu=1))
+        changes["scopes"] = [limit("alice", cpu=0)]
+    elif by == "maximum":
+        quota = ScopeQuota(maximum={"cuda.device": 0})
+        quotas = {path_of(urgent): quota}
+        changes["policy"] = GroupPolicy(preemption=RULES, quotas=quotas)
+    else:
+        urgent = replace(urgent, hold="its image is gone")
+    queue = [urgent, pending("next", user="bob", gpus=1)]
+    # While somebody still leaves for it, what they leave may be what it waits for.
+    leaving = [replace(held[0], leaving=True)]
+    before = decide(
+        [busy("a", 0, 1)], queue, running=leaving, reserved=[kept], **changes
+    )
+    assert (names(before), before.returned) == (set(), {})
+
+    after = decide([busy("a", 1)], queue, running=held[1:], reserved=[kept], **changes)
+    assert names(after) == {"next"}
+    assert after.returned == {"urgent": after.waiting["urgent"]}
+    assert after.reservations == ()
 
 
 def test_a_part_of_a_core_is_kept_too():
