@@ -69,7 +69,8 @@ class Amounts(Nodes):
             if layout is None:
                 layout = known[key] = lay_out(node, self.slots)
             self._layouts.append(layout)
-        models = {layout.model: i for i, layout in enumerate(known.values())}
+        self._makes = tuple(known.values())
+        models = {layout.model: i for i, layout in enumerate(self._makes)}
         ids = sorted(models)
         self.model_id: Vector = np.array(
             [ids.index(x.model) if x.model else -1 for x in self._layouts], np.int64
@@ -191,7 +192,7 @@ class Amounts(Nodes):
         known = self._only_units.get(column)
         if known is None:
             known = self._only_units[column] = all(
-                c.units for x in self._layouts if (c := x.columns[column]) is not None
+                c.units for x in self._makes if (c := x.columns[column]) is not None
             )
         return known
 

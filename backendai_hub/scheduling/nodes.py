@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from backendai_hub.scheduling.obstacles import Mask, Obstacles, Vector
 from backendai_hub.scheduling.snapshot import NodeState, PendingSession
 
-Vector = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+__all__ = ["ANYBODY", "NOBODY", "Mask", "Nodes", "Vector"]
+
 ANYBODY, NOBODY = -1, -2
 
 
@@ -42,6 +42,7 @@ class Nodes:
         copies share it."""
         self._groups: dict[str, Mask] = {}
         self._barred: dict[int, Mask] = {}
+        self._compared = Obstacles(self.nodes, self.row)
         self._obstacles: dict[object, tuple[Vector, list[str]]] = {}
 
     def unshare(self) -> None:
@@ -70,9 +71,7 @@ class Nodes:
         )
         found = self._obstacles.get(key)
         if found is None:
-            found = self._obstacles[key] = _number(
-                [obstacle(node, session) for node in self.nodes]
-            )
+            found = self._obstacles[key] = self._compared.find(session)
         return found
 
     def barred(self, session: PendingSession) -> Mask | None:
@@ -122,28 +121,6 @@ class Nodes:
             masks[name] = np.zeros(len(self.nodes), bool)
             masks[name][found[name]] = True
         return masks
-
-
-def obstacle(node: NodeState, session: PendingSession) -> str:
-    """Say why *node* can never run *session*, if so, whatever room it has."""
-    if session.group not in {"", node.group}:
-        return "is in another resource group"
-    if node.runtime not in session.references:
-        return "cannot run this image"
-    if node.architecture != session.architecture:
-        return f"is {node.architecture}, not {session.architecture}"
-    if session.nodes and session.only_nodes and node.id not in session.nodes:
-        return "is not one of the nodes it names"
-    if node.protocol < session.protocol:
-        return "runs an agent that is too old for this; upgrade it"
-    return _unlabelled(node, session)
-
-
-def _unlabelled(node: NodeState, session: PendingSession) -> str:
-    for label, value in session.labels.items():
-        if node.labels.get(label) != value:
-            return f"is not labelled {label}={value}"
-    return ""
 
 
 def _number(words: Sequence[str]) -> tuple[Vector, list[str]]:
