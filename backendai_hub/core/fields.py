@@ -348,6 +348,8 @@ class Document(Kind, frozen=True):
     form: Any
     given: ClassVar[Any] = dict[str, Any] | None
     optional: bool = False
+    gone: Mapping[str, str] = {}
+    """What once was a part of it, such as ``a.b``, and what to say to who gives it."""
 
     def read(self, field: str, given: Any) -> Any:
         """Check it against its form; what is left out keeps its default."""
@@ -357,6 +359,9 @@ class Document(Kind, frozen=True):
             given = {}
         if len(msgspec.json.encode(given)) > 64 << 10:
             raise InvalidRequestError(f"{field}: more than 64 KiB")
+        for part, why in self.gone.items():
+            if isinstance(given, Mapping) and drop_gone(given, [part]) is not given:
+                raise InvalidRequestError(f"{field}: {part} {why}")
         try:
             return msgspec.to_builtins(msgspec.convert(given, self.form))
         except msgspec.ValidationError as error:
@@ -366,7 +371,25 @@ class Document(Kind, frozen=True):
         """Show it with its defaults."""
         if stored is None and self.optional:
             return None
-        return msgspec.to_builtins(msgspec.convert(stored or {}, self.form))
+        known = drop_gone(stored or {}, self.gone)
+        return msgspec.to_builtins(msgspec.convert(known, self.form))
+
+
+def drop_gone(stored: Mapping[str, Any], gone: Iterable[str]) -> Mapping[str, Any]:
+    """Leave out of a document what is not a part of it any more."""
+    for part in gone:
+        first, _, rest = part.partition(".")
+        if first not in stored:
+            continue
+        left = {k: v for k, v in stored.items() if k != first}
+        if rest:
+            inner = stored[first]
+            smaller = drop_gone(inner, [rest]) if isinstance(inner, Mapping) else inner
+            if smaller is inner:
+                continue
+            left[first] = smaller
+        stored = left
+    return stored
 
 
 class Rank(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from backendai_hub.core.fields import (
     Size,
     Slots,
     Slug,
+    drop_gone,
     field,
 )
 from backendai_hub.core.sessions import SessionType
@@ -28,7 +30,6 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Whether and how waiting sessions may displace running ones."""
 
     enabled: bool = False
-    preemptible_priority: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
     order: Literal["oldest", "newest", "fewest-sessions", "smallest-resources"] = (
         "oldest"
     )
@@ -64,6 +65,20 @@ class SchedulerOptions(
     route_cleanup_target_statuses: tuple[str, ...] = ("unhealthy",)
     preemption: Preemption = Preemption()
     rack_label: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] = "rack"
+
+
+_GONE = {
+    "preemption.preemptible_priority": (
+        "has no effect: who leaves is whose job_priority is lower, whatever the"
+        " priority in the queue is; leave it out, and mark sessions as not preemptible"
+        " that are to stay"
+    )
+}
+
+
+def read_options(stored: Mapping[str, Any] | None) -> SchedulerOptions:
+    """Read a group's options as they are stored, by whatever version."""
+    return msgspec.convert(drop_gone(stored or {}, _GONE), SchedulerOptions)
 
 
 class FairShare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,7 +143,7 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_opts: Annotated[
         SchedulerOptions,
         field(
-            Document(form=SchedulerOptions),
+            Document(form=SchedulerOptions, gone=_GONE),
             "Session types, pending timeout, choice of nodes, preemption.",
         ),
     ] = SchedulerOptions()

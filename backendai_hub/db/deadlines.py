@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
 from backendai_hub.core.events import EventKind
-from backendai_hub.core.groups import SchedulerOptions
+from backendai_hub.core.groups import read_options
 from backendai_hub.core.sessions import SessionStatus, SessionType
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import (
@@ -269,6 +269,6 @@ async def _list_pending_timeouts(
         )
     )
     return {
-        group: (name, msgspec.convert(options or {}, SchedulerOptions).pending_timeout)
+        group: (name, read_options(options).pending_timeout)
         for group, name, options in rows
     }

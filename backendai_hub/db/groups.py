@@ -9,7 +9,12 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
-from backendai_hub.core.groups import GroupAccess, SchedulerOptions, SessionOptions
+from backendai_hub.core.groups import (
+    GroupAccess,
+    SchedulerOptions,
+    SessionOptions,
+    read_options,
+)
 from backendai_hub.core.names import fold
 from backendai_hub.core.operators import StopKind, tell_freeze, tell_hold
 from backendai_hub.db.engine import Transaction
@@ -71,7 +76,7 @@ async def list_allowed(
             is_active=row.is_active,
             is_public=row.is_public,
             is_default=row.is_default,
-            options=msgspec.convert(row.scheduler_opts or {}, SchedulerOptions),
+            options=read_options(row.scheduler_opts),
             session_options=msgspec.convert(
                 row.default_session_options or {}, SessionOptions
             ),

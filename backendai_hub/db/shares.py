@@ -10,7 +10,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.fair_share import find_usage
-from backendai_hub.core.groups import FairShare, SchedulerOptions
+from backendai_hub.core.groups import FairShare, SchedulerOptions, read_options
 from backendai_hub.core.sessions import QUEUED
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import (
@@ -71,7 +71,7 @@ async def list_rules(
             name=row.name,
             scheduler=row.scheduler,
             spec=msgspec.convert(row.fair_share_spec or {}, FairShare),
-            options=msgspec.convert(row.scheduler_opts or {}, SchedulerOptions),
+            options=read_options(row.scheduler_opts),
         )
         for row in rows
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from sqlalchemy import update
 
 from backendai_hub.core.access import ADMIN_SCOPES, USER_SCOPES
 from backendai_hub.core.errors import (
@@ -13,7 +15,9 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.sessions import SessionStatus
+from backendai_hub.db.tables import ResourceGroupRow
 from backendai_hub.operations.agent_changes import AgentChange, change_agent
+from backendai_hub.operations.deadlines import end_expired
 from backendai_hub.operations.nouns import list_nouns
 from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
@@ -38,6 +42,37 @@ async def groups_seen(platform: Platform, name: str) -> list[str]:
     )
     shown, _ = await list_nouns(platform, principal, noun_of("resource-group"), {})
     return [group.name for group in shown]
+
+
+# --- what its options say -----------------------------------------------------------
+
+
+async def test_an_option_that_has_no_effect_is_refused_and_what_has_is_named(
+    office: Office,
+):
+    rules = {"enabled": True, "preemptible_priority": 5}
+    with pytest.raises(InvalidRequestError) as refused:
+        await office.make(
+            "resource-group", name="g", scheduler_opts={"preemption": rules}
+        )
+    assert "preemptible_priority has no effect" in str(refused.value)
+    assert "job_priority" in str(refused.value)
+
+
+async def test_a_group_that_had_that_option_already_goes_on(
+    platform: Platform, office: Office
+):
+    await add_node(platform)
+    async with platform.database.transaction() as tx:
+        stored = {"preemption": {"enabled": True, "preemptible_priority": 5}}
+        await tx.execute(update(ResourceGroupRow).values(scheduler_opts=stored))
+    shown = (await office.read("resource-group", "default")).scheduler_opts
+    assert shown.preemption.enabled
+    assert (await start(platform)).resource_group == "default"
+    assert await end_expired(platform) == 0
+    kept = msgspec.to_builtins(shown)
+    changed = await office.change("resource-group", "default", scheduler_opts=kept)
+    assert changed.scheduler_opts == shown
 
 
 # --- who may use which --------------------------------------------------------------

@@ -3415,8 +3415,6 @@ export interface components {
              * @enum {unknown}
              */
             order: "fewest-sessions" | "newest" | "oldest" | "smallest-resources";
-            /** @default 5 */
-            preemptible_priority: number;
             /**
              * @default user
              * @enum {unknown}
@@ -4171,7 +4169,6 @@ export interface components {
              *         "min_runtime": 0,
              *         "mode": "terminate",
              *         "order": "oldest",
-             *         "preemptible_priority": 5,
              *         "victim_scope": "user"
              *       },
              *       "rack_label": "rack",
@@ -4571,7 +4568,6 @@ export interface components {
              *       "min_runtime": 0,
              *       "mode": "terminate",
              *       "order": "oldest",
-             *       "preemptible_priority": 5,
              *       "victim_scope": "user"
              *     }
              */
