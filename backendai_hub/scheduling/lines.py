@@ -58,6 +58,7 @@ class Line:
         self._head = -1
         self._problem = "" if nodes else _nobody(snapshot)
         self.cluster = build(nodes)
+        self.cluster.read_labels(self._queue)
         self._order, scorer = self._follow(policy)
         split = policy.allow_split
         placer = Placer(self.cluster, scorer, allow_split=split)

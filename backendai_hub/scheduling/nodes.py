@@ -5,7 +5,7 @@ None of it changes during a pass but the owners of nodes that serve only one per
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,11 @@ class Nodes:
         if mask is None:
             mask = self._barred[id(obstacles)] = (obstacles > 0) | ~self.open
         return mask if mask.any() else None
+
+    def read_labels(self, queue: Iterable[PendingSession]) -> None:
+        """Look up what labels *queue* insists on, before anybody's turn has come."""
+        for label in {label for session in queue for label in session.labels}:
+            self._compared.read_label(label)
 
     def in_group(self, group: str) -> Mask:
         """Tell which nodes are in a resource group; without one, all are."""

@@ -70,11 +70,12 @@ class Obstacles:
         )
         for label, value in session.labels.items():
             yield (
-                ~self._labelled(label).equals(value),
+                ~self.read_label(label).equals(value),
                 f"is not labelled {label}={value}",
             )
 
-    def _labelled(self, label: str) -> _Property:
+    def read_label(self, label: str) -> _Property:
+        """Return which nodes have which value of *label*, or none."""
         known = self._labels.get(label)
         if known is None:
             values = [node.labels.get(label) for node in self._nodes]
