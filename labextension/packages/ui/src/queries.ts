@@ -12,7 +12,9 @@ export const keys = {
   sessions: ['sessions'] as const,
   page: (view: SessionsView) => ['sessions', view] as const,
   session: (id: string) => ['session', id] as const,
-  history: (id: string) => ['session', id, 'history'] as const
+  history: (id: string) => ['session', id, 'history'] as const,
+  /** Written by the event stream alone. */
+  why: (id: string) => ['why', id] as const
 };
 
 /** A cache that asks again only where asking again can help. */

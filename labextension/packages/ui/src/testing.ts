@@ -4,7 +4,10 @@ import type {
   EventMessage,
   GroupRoom,
   Resources,
-  Session
+  Session,
+  SessionContainer,
+  ShownSession,
+  Why
 } from '@backendai/api';
 
 export function makeSession(changes: Partial<Session> = {}): Session {
@@ -52,6 +55,41 @@ export function makeSession(changes: Partial<Session> = {}): Session {
     idle_expires_at: null,
     ...changes
   };
+}
+
+export function makeContainer(changes: Partial<SessionContainer> = {}): SessionContainer {
+  return {
+    id: 'c1',
+    host: 'main1',
+    role: 'main',
+    idx: 1,
+    node: 'gpu-01',
+    state: 'running',
+    reason: '',
+    exit_code: null,
+    devices: [],
+    ...changes
+  };
+}
+
+export function makeWhy(changes: Partial<Why> = {}): Why {
+  return {
+    session: 'a',
+    status: 'PENDING',
+    position: 2,
+    waiting: 5,
+    reasons: ['cpu: asks 4, 2 free on gpu-01'],
+    changes: [],
+    starts_at: null,
+    at_the_earliest: false,
+    hangs_on: '',
+    at: '2026-01-02T03:00:00.000Z',
+    ...changes
+  };
+}
+
+export function makeShown(changes: Partial<ShownSession> = {}): ShownSession {
+  return { ...makeSession(), why: null, ...changes };
 }
 
 export function makeEvent(session: Session, changes: Partial<EventMessage> = {}): EventMessage {

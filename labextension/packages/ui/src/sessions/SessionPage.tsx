@@ -1,4 +1,4 @@
-import { ApiError, type Session } from '@backendai/api';
+import { ApiError, type ShownSession } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
 import { ArrowLeft } from 'lucide-react';
 import type { ReactNode } from 'react';
@@ -11,11 +11,14 @@ import { PageHeading } from '../PageHeading';
 import { historyQuery, sessionQuery } from '../queries';
 import { describeSlots } from '../slots';
 import { exactly } from '../times';
+import { Containers, Devices } from './Containers';
 import { useStreamState } from './live';
 import { LoadError } from './SessionList';
 import { SessionActions } from './SessionTable';
 import { StatusWithReason } from './SessionStatus';
 import { useStopSession } from './stop';
+import { Waiting } from './Waiting';
+import { useWhy } from './why';
 
 /** One session: what it is, how it is, and everything that happened to it. */
 export function SessionPage({ id, back }: { id: string; back: ReactNode }): JSX.Element {
@@ -38,9 +41,13 @@ export function SessionPage({ id, back }: { id: string; back: ReactNode }): JSX.
         <LoadError error={error} stale={data !== undefined} onRetry={() => void refetch()} />
       ) : null}
       {data ? (
-        <div className="bai-columns">
-          <Facts session={data} />
-          <History id={id} polling={polling} />
+        <div className="bai-stack">
+          <WhyItWaits session={data} />
+          <div className="bai-columns">
+            <Facts session={data} />
+            <History id={id} polling={polling} />
+          </div>
+          {data.cluster_size > 1 ? <Containers session={data} /> : null}
         </div>
       ) : null}
       {!data && !error ? <Skeleton rows={6} label={t('state.loading')} /> : null}
@@ -49,19 +56,31 @@ export function SessionPage({ id, back }: { id: string; back: ReactNode }): JSX.
   );
 }
 
-function Facts({ session }: { session: Session }): JSX.Element {
+function WhyItWaits({ session }: { session: ShownSession }): JSX.Element | null {
+  const why = useWhy(session);
+  return why ? <Waiting why={why} /> : null;
+}
+
+function Facts({ session }: { session: ShownSession }): JSX.Element {
   const { t } = useTranslation();
   const { language } = useHost();
   const time = (iso: string | null | undefined): ReactNode =>
     iso ? <RelativeTime iso={iso} language={language} /> : null;
   const shmem = parseAmount('shmem', session.shmem);
+  const size = session.cluster_size;
+  const slots = describeSlots(session.slots, t, language);
+  // Of several containers, each tells its own.
+  const held = size > 1 ? [] : (session.containers ?? []).flatMap(each => each.devices);
   const facts: [string, ReactNode][] = [
     [t('sessions.status'), <StatusWithReason key="status" session={session} />],
     [t('sessions.environment'), session.image],
-    [t('sessions.resources'), describeSlots(session.slots, t, language)],
+    [t('sessions.resources'), size > 1 ? t('session.each', { slots, count: size }) : slots],
     [t('session.shmem'), shmem === null ? session.shmem : showAmount('shmem', shmem, language)],
     [t('sessions.node'), session.agent],
-    [t('session.devices'), session.devices?.join(', ')],
+    [
+      t('session.devices'),
+      held.length ? <Devices key="devices" held={held} language={language} /> : null
+    ],
     [t('sessions.owner'), session.owner],
     [t('session.project'), session.project],
     [t('sessions.created'), time(session.created_at)],

@@ -10,6 +10,8 @@ import {
 } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { Badge } from '../kit/Badge';
+import { Place } from './Waiting';
+import { useWhy } from './why';
 import { toneOf } from './status';
 
 const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
@@ -39,11 +41,13 @@ export function SessionBadge({ status }: { status: SessionStatus }): JSX.Element
 /** The state, and below it what the service says about it. */
 export function StatusWithReason({ session }: { session: Session }): JSX.Element {
   const { t } = useTranslation();
+  const why = useWhy(session);
   const reason = session.reason || t(`statusHint.${session.status}`, { defaultValue: '' });
   return (
     <span className="bai-status">
       <SessionBadge status={session.status} />
       {reason ? <span className="bai-reason">{reason}</span> : null}
+      <Place why={why} />
     </span>
   );
 }

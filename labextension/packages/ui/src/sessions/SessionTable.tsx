@@ -55,7 +55,7 @@ function useColumns({ showOwner, onStop }: Props): Column<Session>[] {
     {
       key: 'slots',
       title: t('sessions.resources'),
-      cell: session => <Slots slots={session.slots} language={language} />
+      cell: session => <Slots session={session} language={language} />
     },
     { key: 'node', title: t('sessions.node'), cell: session => session.agent ?? '–' },
     {
@@ -75,19 +75,15 @@ function useColumns({ showOwner, onStop }: Props): Column<Session>[] {
   return columns.filter(column => column !== false);
 }
 
-function Slots({
-  slots,
-  language
-}: {
-  slots: Record<string, string>;
-  language: string;
-}): JSX.Element {
+function Slots({ session, language }: { session: Session; language: string }): JSX.Element {
   const { t } = useTranslation();
+  const count = session.cluster_size ?? 1;
   return (
     <span className="bai-slots">
-      {listSlots(slots, t, language).map(text => (
+      {listSlots(session.slots, t, language).map(text => (
         <span key={text}>{text}</span>
       ))}
+      {count > 1 ? <span className="bai-reason">{t('sessions.inEach', { count })}</span> : null}
     </span>
   );
 }

@@ -4,13 +4,14 @@ import {
   type EventMessage,
   type ServerEvent,
   type SessionPage,
+  type ShownSession,
   type StreamState
 } from '@backendai/api';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from 'react';
 import { useHost } from '../host';
 import { keys } from '../queries';
-import { applyEvent, type SessionsView } from './view';
+import { applyEvent, updateShown, type SessionsView } from './view';
 
 const StreamContext = createContext<StreamState>('connecting');
 
@@ -79,10 +80,19 @@ export function applyToCache(client: QueryClient, event: EventMessage): void {
     return;
   }
   const { session_id: id, session } = event;
+  if (event.why || session?.status !== 'PENDING') {
+    client.setQueryData(keys.why(id), event.why);
+  }
   if (session) {
-    client.setQueryData<typeof session>(keys.session(id), old =>
-      old && old.revision < session.revision ? session : old
-    );
+    const key = keys.session(id);
+    const old = client.getQueryData<ShownSession>(key);
+    if (old) {
+      client.setQueryData(key, updateShown(old, session));
+    }
+    if (old && old.status !== session.status) {
+      // Containers and their network come and go with it, and no event tells them.
+      void client.invalidateQueries({ queryKey: key, exact: true });
+    }
   }
   client.setQueryData<EventMessage[]>(keys.history(id), old =>
     old && !old.some(known => known.seq === event.seq) ? [...old, event] : old

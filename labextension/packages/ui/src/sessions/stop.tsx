@@ -1,5 +1,5 @@
 /** Stopping a session: asked first, shown at once, taken back if it was refused. */
-import type { Session, SessionPage } from '@backendai/api';
+import type { Session, SessionPage, ShownSession } from '@backendai/api';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
@@ -7,7 +7,7 @@ import { useHost } from '../host';
 import { ConfirmDialog } from '../kit/ConfirmDialog';
 import { keys, terminateSession } from '../queries';
 import { isQueued } from './status';
-import { markStopping, replaceSession } from './view';
+import { markStopping, replaceSession, updateShown } from './view';
 
 export function useStopSession(): { ask(session: Session): void; dialog: ReactNode } {
   const { t } = useTranslation();
@@ -64,7 +64,10 @@ function useStopMutation() {
     },
     onSuccess: answer => {
       change(page => replaceSession(page, answer));
-      client.setQueryData(keys.session(answer.id), answer);
+      client.setQueryData<ShownSession>(
+        keys.session(answer.id),
+        old => old && updateShown(old, answer)
+      );
     },
     onError: (error, session) => {
       host.notify(

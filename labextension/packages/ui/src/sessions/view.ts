@@ -1,5 +1,5 @@
 /** Which sessions a list shows, and how one event changes a page of them. */
-import type { EventMessage, Session, SessionPage } from '@backendai/api';
+import type { EventMessage, Session, SessionPage, ShownSession } from '@backendai/api';
 import { isEnded, isQueued } from './status';
 
 export type StatusFilter = 'live' | 'ended' | 'all';
@@ -83,6 +83,21 @@ function insertNewest(
   const items = page.items.toSpliced(at < 0 ? page.items.length : at, 0, session);
   // Cutting a row off would need a new cursor, which only the service can make.
   return items.length > view.limit ? null : { ...page, items };
+}
+
+/**
+ * Bring what the page of one session shows up to date with what an event carries.
+ *
+ * Events do not tell everything that an answer about one session does: what they leave
+ * out stays as it was.
+ */
+export function updateShown(old: ShownSession, session: Session): ShownSession {
+  if (session.revision <= old.revision) {
+    return old;
+  }
+  const { cluster_network, idle_expires_at, why } = old;
+  const containers = session.containers?.length ? session.containers : old.containers;
+  return { ...session, cluster_network, idle_expires_at, containers, why };
 }
 
 /** Show a stop at once; the event that confirms it has a higher revision. */

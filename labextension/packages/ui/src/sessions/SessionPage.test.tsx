@@ -1,0 +1,232 @@
+// @vitest-environment happy-dom
+import { createApi, type EventMessage, type ShownSession } from '@backendai/api';
+import { notifyManager, QueryClientProvider, type QueryClient } from '@tanstack/react-query';
+import { act, cleanup, render, screen, within } from '@testing-library/react';
+import { I18nextProvider } from 'react-i18next';
+import { afterEach, describe, expect, test } from 'vitest';
+import { HostProvider, type Host } from '../host';
+import { createTranslator } from '../i18n';
+import { createQueryClient, keys } from '../queries';
+import { makeContainer, makeEvent, makeSession, makeShown, makeWhy } from '../testing';
+import { applyToCache } from './live';
+import { SessionPage } from './SessionPage';
+import { SessionTable } from './SessionTable';
+
+afterEach(cleanup);
+// The cache tells its readers within `act`, instead of some time later.
+notifyManager.setScheduler(queueMicrotask);
+
+/** A service with one session, which counts how often it is asked about it. */
+function serve(session: ShownSession) {
+  const asked: string[] = [];
+  const service = { session, asked };
+  const api = createApi(request => {
+    const path = new URL(request.url).pathname;
+    asked.push(path);
+    const body = path.endsWith('/events') ? [] : service.session;
+    return Promise.resolve(Response.json(body));
+  }, 'http://localhost/');
+  const host: Host = {
+    kind: 'console',
+    api,
+    openEvents: () => Promise.reject(new Error('no stream here')),
+    notify: () => undefined,
+    sessionHref: id => `/sessions/${id}`,
+    navigate: () => undefined,
+    launchHref: () => '/hub/spawn',
+    login: () => undefined,
+    language: 'en',
+    colorMode: 'light',
+    visible: true
+  };
+  return { service, host };
+}
+
+async function show(host: Host, page: JSX.Element): Promise<QueryClient> {
+  const client = createQueryClient();
+  render(
+    <I18nextProvider i18n={await createTranslator('en')}>
+      <QueryClientProvider client={client}>
+        <HostProvider value={host}>{page}</HostProvider>
+      </QueryClientProvider>
+    </I18nextProvider>
+  );
+  return client;
+}
+
+/** What the stream tells is on the page afterwards. */
+function tell(client: QueryClient, event: EventMessage): Promise<void> {
+  return act(async () => {
+    applyToCache(client, event);
+    await Promise.resolve();
+  });
+}
+
+async function open(session: ShownSession) {
+  const { service, host } = serve(session);
+  const client = await show(host, <SessionPage id={session.id} back="back" />);
+  await screen.findByRole('heading', { name: session.name });
+  return { service, client, tell: (event: EventMessage) => tell(client, event) };
+}
+
+const waiting = makeShown({
+  status: 'PENDING',
+  reason: 'no room',
+  why: makeWhy({
+    changes: [{ text: 'with 2 cpu', yours: true, slots: null, resource_group: null }]
+  })
+});
+
+describe('the page of a session that waits', () => {
+  test('says everything that is known of why', async () => {
+    await open(waiting);
+
+    const card = within(screen.getByRole('region', { name: 'Why it waits' }));
+    expect(card.getByText('Number 2 of 5 in the queue')).toBeTruthy();
+    expect(card.getByText('cpu: asks 4, 2 free on gpu-01')).toBeTruthy();
+    expect(card.getByText('with 2 cpu')).toBeTruthy();
+    expect(card.getByText('Nobody knows yet when it starts')).toBeTruthy();
+  });
+
+  test('follows what the stream tells, without asking again', async () => {
+    const { service, tell } = await open(waiting);
+    const before = service.asked.length;
+
+    const why = makeWhy({
+      at: '2026-01-02T03:00:01.000Z',
+      position: 1,
+      reasons: ['mem: asks 4g, 1g free'],
+      starts_at: '2026-01-02T05:00:00Z'
+    });
+    await tell(makeEvent(waiting, { kind: 'session.waiting', why }));
+
+    const card = within(screen.getByRole('region', { name: 'Why it waits' }));
+    expect(card.getByText('mem: asks 4g, 1g free')).toBeTruthy();
+    expect(card.queryByText('cpu: asks 4, 2 free on gpu-01')).toBeNull();
+    expect(card.getByText(/It starts at the latest/)).toBeTruthy();
+    expect(service.asked.length).toBe(before);
+  });
+
+  test('is not taken back by what was found out earlier', async () => {
+    const { tell } = await open(waiting);
+    const why = makeWhy({ at: '2026-01-02T02:00:00.000Z', reasons: ['long ago'] });
+
+    await tell(makeEvent(waiting, { kind: 'session.waiting', why }));
+
+    expect(screen.queryByText('long ago')).toBeNull();
+  });
+
+  test('says nothing of it any more once it has room, and asks where it is', async () => {
+    const { service, tell } = await open(waiting);
+    const placed = makeShown({ status: 'SCHEDULED', revision: 2 });
+    service.session = { ...placed, containers: [makeContainer()] };
+    const before = service.asked.length;
+
+    await tell(makeEvent(placed));
+
+    expect(screen.queryByRole('region', { name: 'Why it waits' })).toBeNull();
+    expect(service.asked.slice(before)).toEqual(['/api/sessions/a']);
+  });
+});
+
+test('a list follows the place in the queue, without asking', async () => {
+  const { service, host } = serve(waiting);
+  const row = makeSession({ status: 'PENDING', reason: 'no room' });
+  const client = await show(
+    host,
+    <SessionTable sessions={[row]} showOwner={false} onStop={() => undefined} />
+  );
+  expect(screen.queryByText(/in the queue/)).toBeNull();
+
+  await tell(client, makeEvent(row, { why: makeWhy({ position: 1 }) }));
+  expect(screen.getByText('Number 1 of 5 in the queue')).toBeTruthy();
+
+  // It waits again after it had room: the old place says nothing any more.
+  await tell(client, makeEvent({ ...row, status: 'SCHEDULED' }));
+  expect(screen.queryByText(/in the queue/)).toBeNull();
+  expect(service.asked).toEqual([]);
+});
+
+describe('what an event leaves out', () => {
+  test('stays as the service has told it', async () => {
+    const shown = makeShown({
+      cluster_size: 2,
+      cluster_network: 'its containers reach each other by name',
+      containers: [makeContainer()],
+      idle_expires_at: '2026-01-02T09:00:00Z'
+    });
+    const { client, tell } = await open(shown);
+
+    await tell(makeEvent(makeSession({ cluster_size: 2, revision: 2, reason: 'busy' })));
+
+    expect(client.getQueryData(keys.session('a'))).toEqual({
+      ...shown,
+      revision: 2,
+      reason: 'busy'
+    });
+  });
+});
+
+describe('the containers of a session', () => {
+  const gpu = { name: 'gpu-0', model: 'A100', slot: 'cuda.device', amount: '1', slices: [] };
+  const instance = {
+    name: 'gpu-1',
+    model: 'A100',
+    slot: 'cuda.device:3g.20gb-mig',
+    amount: '1',
+    slices: [4, 5, 6, 7]
+  };
+
+  test('are told one by one where there are several', async () => {
+    await open(
+      makeShown({
+        cluster_size: 2,
+        cluster_network: 'its containers reach each other by name (main1, sub1)',
+        containers: [
+          makeContainer({ devices: [gpu] }),
+          makeContainer({
+            id: 'c2',
+            host: 'sub1',
+            role: 'sub',
+            node: 'gpu-02',
+            state: 'pulling',
+            reason: 'fetching 3 of 9 layers',
+            devices: [instance]
+          })
+        ]
+      })
+    );
+
+    const section = within(screen.getByRole('region', { name: 'Containers' }));
+    expect(
+      section.getByText('Its containers reach each other by name (main1, sub1).')
+    ).toBeTruthy();
+    const [, main, sub] = section.getAllByRole('row').map(row => row.textContent);
+    expect(main).toMatch(/main1.*Main.*Running.*gpu-01.*A100 gpu-0/);
+    expect(sub).toMatch(/sub1.*Sub 1.*Fetching.*fetching 3 of 9 layers.*gpu-02/);
+    expect(sub).toContain('A100 gpu-1: NVIDIA 3g.20gb, slices 4–7');
+    expect(screen.getByText(/in each of 2 containers/)).toBeTruthy();
+  });
+
+  test('are announced while there are none', async () => {
+    await open(makeShown({ status: 'PENDING', cluster_size: 3 }));
+
+    expect(screen.getByText(/The 3 containers appear here/)).toBeTruthy();
+  });
+
+  test('that have failed say with which code', async () => {
+    const failed = makeContainer({ state: 'exited', exit_code: 137 });
+    await open(makeShown({ cluster_size: 2, containers: [failed] }));
+
+    expect(screen.getByText('Exit code 137')).toBeTruthy();
+  });
+
+  test('are not worth a table where there is one: its devices are a fact', async () => {
+    const half = { ...gpu, slot: 'cuda.shares', amount: '0.5' };
+    await open(makeShown({ containers: [makeContainer({ devices: [instance, half] })] }));
+
+    expect(screen.queryByRole('region', { name: 'Containers' })).toBeNull();
+    expect(screen.getByText('A100 gpu-1: NVIDIA 3g.20gb, slices 4–7')).toBeTruthy();
+    expect(screen.getByText('A100 gpu-0 (0.5 NVIDIA GPU share)')).toBeTruthy();
+  });
+});
