@@ -195,6 +195,33 @@ class ClusterPlace(msgspec.Struct, frozen=True, kw_only=True):
         return self.role == "sub"
 
 
+class MountSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder, or a part of one, that a container sees at ``target``.
+
+    ``parts`` lead from the root of the storage host ``host`` to the folder; an
+    ``unmanaged`` folder has an absolute path of the node in their place. ``subpath``
+    goes on from there, through what users have made; with ``make`` folders that are
+    missing on that way are made. ``permission`` is "ro", "rw" or "wd": to what runs
+    in a container the last two are the same. On the host the files are those of
+    ``owner_uid`` and ``owner_gid``, to the session its own; None leaves them be.
+    """
+
+    host: str
+    parts: list[str] = []
+    unmanaged: str = ""
+    subpath: list[str] = []
+    make: bool = False
+    target: str
+    permission: str = "rw"
+    owner_uid: int | None = None
+    owner_gid: int | None = None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nobody writes through it; what is not understood is taken so."""
+        return self.permission not in {"rw", "wd"}
+
+
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All an agent needs to run one container of a session.
 
@@ -214,6 +241,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     its resource group and its owner. A runtime that cannot do the first or the last
     refuses; where sudo cannot work, it does not. ``cluster`` says which of its
     session's containers it is; all but the main one run nothing but a supervisor.
+    ``mounts`` are the folders it sees; without one of them it does not start.
     """
 
     id: str
@@ -242,6 +270,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float = 0.0
     credential: RegistryCredential | None = None
     cluster: ClusterPlace = ClusterPlace()
+    mounts: list[MountSpec] = []
 
     @property
     def is_job(self) -> bool:
@@ -292,7 +321,8 @@ class LogParcel(msgspec.Struct, frozen=True, kw_only=True):
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node's full account of itself. Reports are numbered by ``sequence``.
 
-    ``labels`` and ``max_containers`` are from the node's own configuration.
+    ``labels`` and ``max_containers`` are from the node's own configuration;
+    ``storage_hosts`` are those whose folders it can show to sessions now.
     """
 
     protocol: int
@@ -311,6 +341,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     image_progress: list[ImageProgress] = []
     labels: dict[str, str] = {}
     max_containers: int | None = None
+    storage_hosts: list[str] = []
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
@@ -31,8 +31,36 @@ class RuntimeFailure(Exception):  # noqa: N818 - it is what happened, told to th
 
 
 @dataclass(frozen=True)
+class ShownFolder:
+    """A path of the node that a container sees at *target*.
+
+    The source is the agent's own, or below a storage host's root where no user can
+    change what leads to it. With ``read_only`` the runtime has to see to it that
+    nobody writes; what the agent has bound is closed already, where it is to be.
+    """
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Resident:
+    """Who the processes of a session are on the node, and how folders reach them.
+
+    ``way`` is "bind" where a source can be bound to its target, "link" where the
+    session sees the node as it is and can only be given links in its home, and
+    "none" where nothing really runs.
+    """
+
+    uid: int
+    gid: int
+    way: Literal["bind", "link", "none"] = "bind"
+
+
+@dataclass(frozen=True)
 class ContainerPatch:
-    """What accelerators add to a container."""
+    """What accelerators and storage hosts add to a container."""
 
     environ: dict[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
@@ -45,6 +73,8 @@ class ContainerPatch:
     """
     mounts: tuple[tuple[str, str, bool], ...] = ()
     """(source on the node, target inside, read only)"""
+    folders: tuple[ShownFolder, ...] = ()
+    """Virtual folders; one that lies in another comes after it."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +109,9 @@ class Runtime(Protocol):
     it ``unix:<run>/lab.sock``), ``run_inside(container_id)`` (where the container
     sees its ``run`` folder; without it ``/run/backendai``), ``isolation_now`` (what is
     kept apart now; without it, what :meth:`open` said holds for good) and
-    ``shorten(reference)`` (how :meth:`images` spells it; without it, just so).
+    ``shorten(reference)`` (how :meth:`images` spells it; without it, just so) and
+    ``resident(spec)`` (which :class:`Resident` a container is going to be; without it
+    the runtime shows no folders).
     """
 
     name: str
