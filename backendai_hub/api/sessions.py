@@ -10,6 +10,7 @@ import msgspec
 from backendai_hub.api.explanations import Why
 from backendai_hub.core.attempts import Attempt
 from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
+from backendai_hub.core.mounts import MountRequest
 from backendai_hub.core.sessions import Attachment, Session, SessionType
 
 
@@ -31,7 +32,8 @@ class SessionRequest(
     times in all, when its node is lost or it could not be started there; what has run
     before is known to have stopped then. ``agents`` are the nodes it may run on,
     ``preferred_agents`` those that are tried first; both are for administrators.
-    ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``.
+    ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``. ``mounts`` are
+    virtual folders; those whose names begin with a dot come without being named.
     """
 
     image: str
@@ -61,6 +63,7 @@ class SessionRequest(
     agents: list[str] = []
     preferred_agents: list[str] = []
     labels: dict[str, str] = {}
+    mounts: list[MountRequest] = []
 
 
 class SessionLog(msgspec.Struct, frozen=True, kw_only=True):

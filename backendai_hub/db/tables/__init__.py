@@ -1,6 +1,15 @@
 """Every table, in one metadata. Rows never leave the ``db`` room."""
 
 from backendai_hub.db.tables.base import Base
+from backendai_hub.db.tables.folders import (
+    FolderGrantRow,
+    FolderRow,
+    FolderTaskRow,
+    InvitationRow,
+    QuotaScopeRow,
+    SessionMountRow,
+    UploadRow,
+)
 from backendai_hub.db.tables.history import (
     AccountRow,
     AuditHeadRow,
@@ -65,10 +74,14 @@ __all__ = [
     "EnrollTokenRow",
     "EventRow",
     "ExplanationRow",
+    "FolderGrantRow",
+    "FolderRow",
+    "FolderTaskRow",
     "GroupShareRow",
     "ImageAliasRow",
     "ImageInstallRow",
     "ImageRow",
+    "InvitationRow",
     "KeypairPolicyRow",
     "KeypairRow",
     "LedgerRow",
@@ -79,14 +92,17 @@ __all__ = [
     "PresetRow",
     "ProjectPolicyRow",
     "ProjectRow",
+    "QuotaScopeRow",
     "RegistryRow",
     "ReservationRow",
     "ResourceGroupAccessRow",
     "ResourceGroupRow",
     "SecretRow",
+    "SessionMountRow",
     "SessionRow",
     "SlotTypeRow",
     "StopRow",
+    "UploadRow",
     "UsageBucketRow",
     "UserPolicyRow",
     "UserRow",

@@ -2127,6 +2127,8 @@ export interface components {
             };
             project: string | null;
             user: string | null;
+            /** @default [] */
+            warnings: string[];
             weight: number;
             weight_is_default: boolean;
         };
@@ -2588,6 +2590,12 @@ export interface components {
             waits: components["schemas"]["WaitFigures"];
             wide: components["schemas"]["WaitFigures"];
         };
+        /**
+         * FolderPermission
+         * @description What may be done inside a folder: read; write as well; delete as well.
+         * @enum {unknown}
+         */
+        FolderPermission: "ro" | "rw" | "wd";
         /**
          * FollowQuery
          * @description Wait up to ``wait`` seconds for a version newer than ``newer_than``.
@@ -3313,6 +3321,24 @@ export interface components {
             source: string;
             user: string;
             user_id: string;
+        };
+        /**
+         * MountRequest
+         * @description A folder somebody wants in their session.
+         *
+         *         ``folder`` is a name, a name and a path inside (``data/2026``), or an id;
+         *         ``subpath`` is a path inside as well. ``target`` is where it is to appear: below
+         *         ``/home/work`` unless it is absolute, and by the folder's name without one.
+         *         ``permission`` is at most the one its user has; without one, it is just that.
+         */
+        MountRequest: {
+            folder: string;
+            /** @default null */
+            permission: components["schemas"]["FolderPermission"] | null;
+            /** @default  */
+            subpath: string;
+            /** @default  */
+            target: string;
         };
         /**
          * NewAccount
@@ -4787,7 +4813,8 @@ export interface components {
          *         times in all, when its node is lost or it could not be started there; what has run
          *         before is known to have stopped then. ``agents`` are the nodes it may run on,
          *         ``preferred_agents`` those that are tried first; both are for administrators.
-         *         ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``.
+         *         ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``. ``mounts`` are
+         *         virtual folders; those whose names begin with a dot come without being named.
          */
         SessionRequest: {
             /** @default [] */
@@ -4825,6 +4852,8 @@ export interface components {
             };
             /** @default 1 */
             max_attempts: number;
+            /** @default [] */
+            mounts: components["schemas"]["MountRequest"][];
             /** @default null */
             name: string | null;
             /** @default [] */
@@ -4871,7 +4900,7 @@ export interface components {
          * @description A new weight, guarantee or maximum of a domain, of a project in it, or a user.
          *
          *         Null takes it away; what is left out stays. A scope is guaranteed no more of a
-         *         resource than it may have at most.
+         *         resource than it may have at most, and its parts together no more than it is.
          */
         ShareChange: {
             domain: string;
@@ -4933,6 +4962,8 @@ export interface components {
             project: string | null;
             resource_group: string;
             scheduler: string;
+            /** @default [] */
+            warnings: string[];
         };
         /**
          * SharesQuery

@@ -1,0 +1,369 @@
+"""Which folders a session gets, where, and how: the rules of mounts.
+
+Everything is decided when a session is asked for, from what is known of its user's
+folders then. What is named and cannot be had is refused, never left out; folders whose
+names begin with a dot come by themselves and are left out where they cannot be had.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from backendai_hub.core.errors import InvalidRequestError, NotFoundError
+from backendai_hub.core.fields import HostPermission
+from backendai_hub.core.ids import is_id
+from backendai_hub.core.names import fold, suggest
+from backendai_hub.core.vfolders import (
+    BREW,
+    BREW_TARGET,
+    LOCAL,
+    MOUNTABLE,
+    FolderPermission,
+    HostPermissions,
+    Ownership,
+    StoragePermissionError,
+    UsageMode,
+    check_permitted,
+    is_automount,
+    is_reserved,
+)
+
+HOME: Final = "/home/work"
+MOST_MOUNTS: Final = 100
+_LONGEST_PATH: Final = 4096
+_LONGEST_PART: Final = 255
+_DEEPEST: Final = 256
+_RESERVED_TARGETS: Final = frozenset(
+    {"/", "/home", HOME, "/media", "/mnt", "/srv", "/home/linuxbrew"}
+)
+_RESERVED_ROOTS: Final = frozenset(
+    {
+        *("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32"),
+        *("lost+found", "opt", "proc", "root", "run", "sbin", "sys", "tmp", "usr"),
+        "var",
+    }
+)
+"""What a session's own programs need: nothing is ever mounted here or below."""
+
+
+class MountRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """A folder somebody wants in their session.
+
+    ``folder`` is a name, a name and a path inside (``data/2026``), or an id;
+    ``subpath`` is a path inside as well. ``target`` is where it is to appear: below
+    ``/home/work`` unless it is absolute, and by the folder's name without one.
+    ``permission`` is at most the one its user has; without one, it is just that.
+    """
+
+    folder: str
+    subpath: str = ""
+    target: str = ""
+    permission: FolderPermission | None = None
+
+
+class MountableFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a folder that the user of a session may see.
+
+    ``permission`` is what this user may do inside, ``shared`` says that it was given
+    by somebody, and ``model_store`` that it lies in a project of that type.
+    """
+
+    id: str
+    name: str
+    host: str
+    scope: str
+    status: str
+    usage_mode: str
+    permission: str
+    ownership_type: str
+    owner_id: str
+    owner_name: str = ""
+    unmanaged_path: str = ""
+    shared: bool = False
+    model_store: bool = False
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """One folder, or a part of one, at one place in a session."""
+
+    folder_id: str
+    folder_name: str
+    host: str
+    scope: str
+    unmanaged_path: str = ""
+    subpath: str = ""
+    target: str
+    permission: FolderPermission
+    automatic: bool = False
+    """Whether nobody has asked for it."""
+
+
+class MountContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose session it is, in which project, and what is permitted on each host."""
+
+    user_id: str
+    project_id: str
+    permissions: HostPermissions
+
+
+# --- paths -----------------------------------------------------------------------
+
+
+def read_subpath(text: str) -> str:
+    """Return a path inside a folder in its normal form; ``..`` never leaves it."""
+    if "\0" in text or len(text.encode("utf-8", "surrogatepass")) > _LONGEST_PATH:
+        raise InvalidRequestError("mounts: subpath: holds a NUL, or is too long")
+    parts = [part for part in text.split("/") if part not in {"", "."}]
+    if ".." in parts:
+        raise InvalidRequestError(
+            f"mounts: {text[:64]!r}: a path inside a folder stays inside; leave out"
+            " '..'"
+        )
+    if len(parts) > _DEEPEST or any(len(p.encode()) > _LONGEST_PART for p in parts):
+        raise InvalidRequestError(
+            f"mounts: {text[:64]!r}: a part of it is longer than {_LONGEST_PART} bytes,"
+            f" or it is more than {_DEEPEST} deep"
+        )
+    return "/".join(parts)
+
+
+def read_target(text: str) -> str:
+    """Return where something is to appear, as an absolute path in normal form."""
+    whole = text if text.startswith("/") else f"{HOME}/{text}"
+    if "\0" in whole or "\n" in whole or len(whole.encode()) > _LONGEST_PATH:
+        raise InvalidRequestError(
+            "mounts: target: holds a NUL or a line's end, or is too long"
+        )
+    if ".." in whole.split("/"):
+        raise InvalidRequestError(f"mounts: {text[:64]!r}: a target has no '..'")
+    path = posixpath.normpath(whole).replace("//", "/")
+    _check_target(path)
+    return path
+
+
+def _check_target(path: str) -> None:
+    first = path.split("/")[1]
+    inside_home = path.removeprefix(f"{HOME}/").split("/")[0]
+    if (
+        path in _RESERVED_TARGETS
+        or first in _RESERVED_ROOTS
+        or (path.startswith(f"{HOME}/") and is_reserved(inside_home))
+    ):
+        raise InvalidRequestError(
+            f"mounts: nothing can be mounted at {path[:128]!r}, which sessions need"
+            f" themselves; use a path below {HOME}, or another of its own"
+        )
+
+
+def overlap(one: str, other: str) -> bool:
+    """Tell whether one of two paths is the other, or inside it."""
+    a, b = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    return a.startswith(b) or b.startswith(a)
+
+
+# --- the rules -------------------------------------------------------------------
+
+
+def resolve_mounts(
+    requests: Sequence[MountRequest],
+    folders: Iterable[MountableFolder],
+    context: MountContext,
+) -> list[Mount]:
+    """Return what a session mounts, in the order of targets.
+
+    Raises a refusal that names the folder for whatever was asked for and cannot be.
+    """
+    if len(requests) > MOST_MOUNTS:
+        raise InvalidRequestError(
+            f"mounts: {len(requests)} folders; the most is {MOST_MOUNTS}"
+        )
+    known = _order(folders, context)
+    asked = [_resolve(request, known, context) for request in requests]
+    _check_overlaps(asked)
+    mounts = [*asked, *_list_automatic(known, context, asked)]
+    return sorted(mounts, key=lambda mount: mount.target)
+
+
+def _order(
+    folders: Iterable[MountableFolder], context: MountContext
+) -> list[MountableFolder]:
+    """Put what a name means first: one's own, the project's, what others have given."""
+
+    def key(folder: MountableFolder) -> tuple[int, str]:
+        if folder.owner_id == context.user_id:
+            return 0, folder.id
+        if folder.owner_id == context.project_id:
+            return 1, folder.id
+        return (2 if folder.shared else 3), folder.id
+
+    alive = [folder for folder in folders if folder.status in MOUNTABLE]
+    return sorted(alive, key=key)
+
+
+def _resolve(
+    request: MountRequest, known: Sequence[MountableFolder], context: MountContext
+) -> Mount:
+    name, _, rest = request.folder.partition("/")
+    folder = _find(name, known)
+    _check_project(folder, context)
+    _check_host(folder, context)
+    subpath = read_subpath(f"{rest}/{request.subpath}")
+    target = read_target(request.target) if request.target else ""
+    return Mount(
+        folder_id=folder.id,
+        folder_name=folder.name,
+        host=folder.host,
+        scope=folder.scope,
+        unmanaged_path=folder.unmanaged_path,
+        subpath=_personal(folder, context, subpath),
+        target=target or default_target(folder.name),
+        permission=_choose_permission(request, folder, context),
+    )
+
+
+def _find(reference: str, known: Sequence[MountableFolder]) -> MountableFolder:
+    key = fold(reference)
+    for folder in known:
+        if folder.id == key if is_id(key) else fold(folder.name) == key:
+            return folder
+    raise NotFoundError(
+        f"mounts: there is no folder {reference[:64]!r} that you could mount"
+        f"{suggest(reference, [f.name for f in known])}"
+    )
+
+
+def _is_store(folder: MountableFolder) -> bool:
+    return folder.model_store and folder.usage_mode == UsageMode.MODEL
+
+
+def _is_foreign(folder: MountableFolder, context: MountContext) -> bool:
+    """Tell whether it is of another project than the session."""
+    return (
+        folder.ownership_type == Ownership.PROJECT
+        and folder.owner_id != context.project_id
+    )
+
+
+def _check_project(folder: MountableFolder, context: MountContext) -> None:
+    if _is_foreign(folder, context) and not _is_store(folder):
+        raise InvalidRequestError(
+            f"mounts: the folder {folder.name!r} belongs to the project"
+            f" {folder.owner_name or folder.owner_id}; ask for the session in that"
+            " project"
+        )
+
+
+def _check_host(folder: MountableFolder, context: MountContext) -> None:
+    try:
+        check_permitted(context.permissions, folder.host, HostPermission.MOUNT)
+    except StoragePermissionError as error:
+        raise StoragePermissionError(
+            f"mounts: the folder {folder.name!r}: {error.message}", **error.fields
+        ) from None
+
+
+def _effective(folder: MountableFolder, context: MountContext) -> FolderPermission:
+    """Return the most that a session may do: of another's model store, only read."""
+    if _is_store(folder) and _is_foreign(folder, context):
+        return FolderPermission.READ_ONLY
+    return FolderPermission(folder.permission)
+
+
+def _choose_permission(
+    request: MountRequest, folder: MountableFolder, context: MountContext
+) -> FolderPermission:
+    most = _effective(folder, context)
+    wanted = request.permission
+    if wanted is None:
+        return most
+    if wanted.rank > most.rank:
+        raise InvalidRequestError(
+            f"mounts: the folder {folder.name!r} can be mounted {most}, not {wanted}:"
+            f" that is all you may do in it"
+        )
+    return wanted
+
+
+def default_target(name: str) -> str:
+    """Return where a folder appears if nothing else is said."""
+    return BREW_TARGET if fold(name) == BREW else f"{HOME}/{name}"
+
+
+def _personal(folder: MountableFolder, context: MountContext, subpath: str) -> str:
+    """Give everybody a part of their own of a project's ``.local``."""
+    shared_out = folder.ownership_type == Ownership.PROJECT
+    if not (shared_out and fold(folder.name) == LOCAL):
+        return subpath
+    return "/".join(filter(None, (context.user_id, subpath)))
+
+
+def _check_overlaps(mounts: Sequence[Mount]) -> None:
+    for i, one in enumerate(mounts):
+        for other in mounts[:i]:
+            if one.folder_id == other.folder_id and overlap(
+                f"/{one.subpath}", f"/{other.subpath}"
+            ):
+                raise InvalidRequestError(
+                    f"mounts: the folder {one.folder_name!r} would be mounted twice:"
+                    f" {one.subpath or 'all of it'!r} and"
+                    f" {other.subpath or 'all of it'!r}; name parts that do not"
+                    " overlap"
+                )
+            if overlap(one.target, other.target):
+                raise InvalidRequestError(
+                    f"mounts: {one.folder_name!r} at {one.target!r} and"
+                    f" {other.folder_name!r} at {other.target!r} would lie inside one"
+                    " another; give one of them another target"
+                )
+
+
+def _list_automatic(
+    known: Sequence[MountableFolder], context: MountContext, asked: Sequence[Mount]
+) -> list[Mount]:
+    """Return what comes by itself, where nothing else was asked for."""
+    found: list[Mount] = []
+    for folder in known:
+        permitted = context.permissions.get(folder.host, frozenset())
+        if (
+            not is_automount(folder.name)
+            or HostPermission.MOUNT not in permitted
+            or _is_foreign(folder, context)
+        ):
+            continue
+        target = default_target(folder.name)
+        taken = [*asked, *found]
+        if any(m.folder_id == folder.id or overlap(m.target, target) for m in taken):
+            continue
+        found.append(
+            Mount(
+                folder_id=folder.id,
+                folder_name=folder.name,
+                host=folder.host,
+                scope=folder.scope,
+                unmanaged_path=folder.unmanaged_path,
+                subpath=_personal(folder, context, ""),
+                target=target,
+                permission=_effective(folder, context),
+                automatic=True,
+            )
+        )
+    return found
+
+
+def check_dotfiles(mounts: Iterable[Mount], paths: Iterable[str]) -> None:
+    """Refuse a dotfile at the very path of a mount: one would hide the other."""
+    targets: Mapping[str, str] = {mount.target: mount.folder_name for mount in mounts}
+    for path in paths:
+        whole = posixpath.normpath(posixpath.join(HOME, path))
+        if whole in targets:
+            raise InvalidRequestError(
+                f"mounts: the folder {targets[whole]!r} would be mounted over the"
+                f" dotfile {path!r}; remove the dotfile, or give the folder another"
+                " target"
+            )
