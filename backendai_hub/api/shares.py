@@ -46,6 +46,8 @@ class ShareTable(msgspec.Struct, frozen=True, kw_only=True):
     domain: str | None
     project: str | None
     entries: list[ShareEntry]
+    warnings: list[str] = []
+    """What is guaranteed to them, and the nodes do not have."""
 
 
 class ShareChange(
@@ -54,7 +56,7 @@ class ShareChange(
     """A new weight, guarantee or maximum of a domain, of a project in it, or a user.
 
     Null takes it away; what is left out stays. A scope is guaranteed no more of a
-    resource than it may have at most.
+    resource than it may have at most, and its parts together no more than it is.
     """
 
     domain: str
@@ -83,6 +85,8 @@ class ChangedShare(msgspec.Struct, frozen=True, kw_only=True):
     weight_is_default: bool
     guaranteed: dict[str, str]
     maximum: dict[str, str] = {}
+    warnings: list[str] = []
+    """What is guaranteed to it and those beside it, and the nodes do not have."""
 
 
 class UsedDay(msgspec.Struct, frozen=True, kw_only=True):

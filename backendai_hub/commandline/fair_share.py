@@ -49,6 +49,8 @@ async def _show(
             f"{found.resource_group} is worked off by {found.scheduler}; its shares"
             " count once its scheduler is fair-share"
         )
+    for warning in found.warnings:
+        asking.output.note(warning)
     lines = []
     for entry in found.entries:
         line = msgspec.to_builtins(entry)
@@ -87,6 +89,8 @@ async def _set(
             for project, user in _list_scopes(projects, users)
         ]
     changed = await asking.client.shares.change(group, changes)
+    for warning in dict.fromkeys(w for one in changed for w in one.warnings):
+        asking.output.note(warning)
     asking.output.show_list(
         changed, ("domain", "project", "user", "weight", "guaranteed", "maximum")
     )

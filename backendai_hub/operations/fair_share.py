@@ -47,6 +47,11 @@ from backendai_hub.db.nouns import Item
 from backendai_hub.db.shares import Scope, ShareRecord
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.db.tables import DomainRow, ProjectRow, UserRow
+from backendai_hub.operations.guaranteed_sums import (
+    refuse_excess,
+    tell_shortage,
+    warn,
+)
 from backendai_hub.operations.nouns import find_visible
 from backendai_hub.operations.platform import Platform
 from backendai_hub.scheduling.shares import find_standings
@@ -134,6 +139,11 @@ async def show_shares(
         domain=parents[0]["name"] if parents else None,
         project=parents[1]["name"] if len(parents) > 1 else None,
         entries=sorted(entries, key=lambda entry: (entry.share, entry.name)),
+        warnings=tell_shortage(
+            [settings.get(_scope(path), ShareRecord()) for path in standings],
+            capacity,
+            [item["name"] for item in parents],
+        ),
     )
 
 
@@ -216,6 +226,7 @@ async def change_shares(
         group = await find_visible(tx.connection, principal, _GROUP, reference)
         (rules,) = await shares.list_rules(tx.connection, [group["id"]])
         settings = await shares.list_shares(tx.connection, group["id"])
+        stood = dict(settings)
         found = []
         for number, change in enumerate(body.changes):
             where = f"changes[{number}]"
@@ -228,9 +239,18 @@ async def change_shares(
             if record != before:
                 old = _show_change(items, before, rules.spec.default_weight)
                 tx.audit(_act(group, items, old, shown))
-            found.append(shown)
+            found.append((items, scope, shown))
+        await refuse_excess(tx.connection, stood, settings)
+        nodes = await load_nodes(tx.connection, whose=False)
+        capacity = find_capacity(nodes, group["id"])
         tx.wake("scheduler")
-    return found
+    return [
+        msgspec.structs.replace(
+            shown,
+            warnings=warn(settings, scope, capacity, [item["name"] for item in items]),
+        )
+        for items, scope, shown in found
+    ]
 
 
 async def _find_changed(

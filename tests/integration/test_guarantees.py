@@ -10,9 +10,12 @@ import pytest
 from backendai_hub.api.shares import ShareChange, SharesRequest
 from backendai_hub.core.access import Caller
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.engine import Database
 from backendai_hub.db.migrate import downgrade, upgrade
+from backendai_hub.db.nouns import find_item
+from backendai_hub.db.shares import ShareRecord, put_share
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.fair_share import (
     SharesQuery,
@@ -90,6 +93,84 @@ async def test_no_more_is_guaranteed_than_the_maximum(site: Site):
             }
         )
     assert (await show(site.platform, "amber")).guaranteed == {}
+
+
+async def test_the_parts_of_a_scope_are_guaranteed_no_more_than_it_is(site: Site):
+    await site.make("project", name="two", domain="amber")
+    four = {"domain": "amber", "guaranteed": {"cuda.device": 4, "cpu": 1}}
+    one = {"domain": "amber", "project": "one", "guaranteed": {"cuda.device": 3}}
+    two = {"domain": "amber", "project": "two", "guaranteed": {"cuda.device": 2}}
+    # Nothing is guaranteed to the domain yet, so they are it against each other.
+    await site.set(one, two)
+    told = (
+        r"^domain amber: its projects would be guaranteed 5 cuda.device in all"
+        r" \(one 3, two 2\), and it is guaranteed 4; guarantee them less, or it more$"
+    )
+    with pytest.raises(InvalidRequestError, match=told):
+        await site.set(four)
+    await site.set(four, {**two, "guaranteed": {"cuda.device": 1, "mem": "9g"}})
+    with pytest.raises(InvalidRequestError, match=told):
+        await site.set(two)
+    assert (await show(site.platform, "amber")).guaranteed["cuda.device"] == "4"
+    # A maximum bounds what is below it, however far.
+    ann = {"domain": "amber", "project": "one", "user": "ann"}
+    await site.set({"domain": "amber", "maximum": {"cuda.device": 4, "cpu": 3}})
+    with pytest.raises(
+        InvalidRequestError,
+        match=r"^project one: its users would be guaranteed 4 cpu in all \(ann 4\), and"
+        " it may have at most 3; guarantee them less, or raise the maximum$",
+    ):
+        await site.set({**ann, "guaranteed": {"cpu": 4}})
+    await site.set({**ann, "guaranteed": {"cpu": 3, "cuda.device": 3}})
+
+
+async def test_what_was_too_much_already_may_become_less_or_stay(site: Site):
+    scope = ("amber", "one")
+    async with site.platform.database.transaction() as tx:
+        domain = await find_item(tx.connection, noun_of("domain"), scope[0])
+        project = await find_item(
+            tx.connection, noun_of("project"), f"{scope[0]}:{scope[1]}"
+        )
+        assert domain is not None
+        assert project is not None
+        group = await find_item(tx.connection, noun_of("resource-group"), "default")
+        assert group is not None
+        for ids, amount in (((domain["id"],), 1), ((domain["id"], project["id"]), 4)):
+            record = ShareRecord(guaranteed={"cuda.device": amount * 1000})
+            where = (*ids, "", "")[:3]
+            await put_share(tx, group["id"], where, record)  # type: ignore[arg-type]
+    project_of = {"domain": "amber", "project": "one"}
+    with pytest.raises(InvalidRequestError, match=r"5 cuda\.device in all"):
+        await site.set({**project_of, "guaranteed": {"cuda.device": 5}})
+    await site.set({**project_of, "weight": 2})
+    await site.set({**project_of, "guaranteed": {"cuda.device": 3}})
+
+
+async def test_more_than_the_nodes_have_is_told_since_nodes_come_and_go(site: Site):
+    (told,) = await site.set({"domain": "amber", "guaranteed": {"cuda.device": 2}})
+    assert told.warnings == []
+    first, second = await site.set(
+        {"domain": "amber", "weight": 2},
+        {"domain": "beryl", "guaranteed": {"cuda.device": 1, "cpu": 1}},
+    )
+    warning = (
+        "domains are guaranteed 3 cuda.device in all, and the nodes of the group have 2"
+        " now: not all of it can be kept at once"
+    )
+    assert first.warnings == second.warnings == [warning]
+    table = await show_shares(site.platform, ROOT, "default", SharesQuery())
+    assert table.warnings == [warning]
+    await add_node(site.platform, "node-2", devices=[make_gpu("gpu-7")])
+    table = await show_shares(site.platform, ROOT, "default", SharesQuery())
+    assert table.warnings == []
+    (told,) = await site.set(
+        {"domain": "amber", "project": "one", "guaranteed": {"cpu": 9}}
+    )
+    assert told.warnings[0].startswith("projects of amber are guaranteed 9 cpu in all")
+    (told,) = await site.set(
+        {"domain": "beryl", "project": "one", "guaranteed": {"cpu": 1}}
+    )
+    assert told.warnings == []
 
 
 # --- maxima --------------------------------------------------------------------------
