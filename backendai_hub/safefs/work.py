@@ -1,0 +1,31 @@
+"""Long work: how far it is, and whether it shall go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backendai_hub.safefs.errors import StoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Work:
+    """Counts what is done, tells it, and ends the work when that is asked for."""
+
+    def __init__(
+        self,
+        progress: Callable[[int], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> None:
+        self._progress = progress
+        self._cancelled = cancelled
+        self.done = 0
+
+    def advance(self, amount: int) -> None:
+        """Count *amount* more; raise :class:`StoppedError` if it shall end here."""
+        self.done += amount
+        if self._cancelled is not None and self._cancelled():
+            raise StoppedError("the work was stopped before its end", done=self.done)
+        if self._progress is not None:
+            self._progress(self.done)
