@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from backendai_hub.api.explanations import Why
 from backendai_hub.api.sessions import SessionRequest, SpawnedSession
@@ -27,6 +27,14 @@ T = TypeVar("T")
 PATIENT: Final = Backoff(first=0.2, most=15.0)
 HOLD: Final = 15.0
 """Seconds a long-poll is held; also how old a shown reason can get."""
+
+
+class _Seen(NamedTuple):
+    """A session, the last event about it, and why it waits if that is news."""
+
+    session: Session
+    after: int
+    why: Why | None
 
 
 class Launch:
@@ -92,19 +100,22 @@ class Launch:
 
     async def until_running(self, session: Session) -> Session:
         """Return *session* once it runs; raise if it ends before."""
-        after = 0
+        after, why = 0, None
         while True:
-            self._progress.show(session, await self._ask_why(session))
+            self._progress.show(session, why)
             if session.status is SessionStatus.RUNNING:
                 return session
             if session.status in TERMINAL:
                 raise ended_early(session)
-            session, after = await self._next(session.id, after)
+            session, after, told = await self._next(session.id, after)
+            if session.status is not SessionStatus.PENDING:
+                why = None
+            else:
+                # Asked for once, in case nobody has been told yet; news tell the rest.
+                why = told or why or await self._ask_why(session)
 
     async def _ask_why(self, session: Session) -> Why | None:
         """Ask what a session waits for; who waits can wait for that, too."""
-        if session.status is not SessionStatus.PENDING:
-            return None
         try:
             return await self._sessions.why(session.id)
         except (HubError, OSError) as error:
@@ -128,7 +139,7 @@ class Launch:
         after = 0
         while True:
             try:
-                session, after = await self._next(session_id, after)
+                session, after, _ = await self._next(session_id, after)
             except SpawnRefusedError:
                 return
             if session.status in TERMINAL:
@@ -153,7 +164,7 @@ class Launch:
                 self._progress.tell("The Backend.AI service does not answer; trying on")
             await asyncio.sleep(delay)
 
-    async def _next(self, session_id: str, after: int) -> tuple[Session, int]:
+    async def _next(self, session_id: str, after: int) -> _Seen:
         """Wait a while for something to happen; return the session as it is then."""
         try:
             events = await self.persist(
@@ -163,18 +174,20 @@ class Launch:
             # News carry the session as it is now. Without any, what it waits for may
             # still have changed.
             session = events[-1].session if events else None
+            why = next((e.why for e in reversed(events) if e.why is not None), None)
             if session is None:
-                session = await self.persist(
+                session = shown = await self.persist(
                     lambda: self._sessions.get(session_id),
                     may_pass=_may_pass_meanwhile,
                 )
+                why = shown.why
         except NotFoundError as error:
             raise SpawnRefusedError(
                 "The session does not exist any more",
                 reason=error.code,
                 status_code=error.status,
             ) from error
-        return session, max([after, *(event.seq for event in events)])
+        return _Seen(session, max([after, *(event.seq for event in events)]), why)
 
     def _is_ours(self, session: Session) -> bool:
         # The key comes from user_options, which users write: it must not lead to

@@ -16,6 +16,7 @@ from backendai_hub.api.sessions import (
     SessionLog,
     SessionPage,
     SessionRequest,
+    ShownSession,
     SpawnedSession,
 )
 from backendai_hub.client.backoff import Backoff
@@ -53,10 +54,10 @@ class Sessions:
             "sessions/dry-run", request, DryRun, act_for=self._act_for
         )
 
-    async def get(self, session_id: str) -> Session:
-        """Return one session."""
+    async def get(self, session_id: str) -> ShownSession:
+        """Return one session; while it waits, with why it does."""
         return await self._transport.get(
-            _path(session_id), Session, act_for=self._act_for
+            _path(session_id), ShownSession, act_for=self._act_for
         )
 
     async def list(

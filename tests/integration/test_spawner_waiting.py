@@ -40,6 +40,27 @@ async def test_a_tab_is_told_why_the_session_waits_and_that_it_was_cancelled(hub
     assert not any(step.get("ready") for step in steps)
 
 
+async def test_a_tab_follows_the_place_in_the_queue(hub):
+    await hub.start("bob", "two")
+    await until(
+        lambda: hub.spawner("bob", "two").get_state().get("session_id"),
+        "the first session is in the queue",
+    )
+    await hub.start("alice", "one")
+    steps = []
+    tab = asyncio.create_task(hub.progress("alice", "one", into=steps))
+
+    def place():
+        told = [step["why"] for step in steps if step.get("why")]
+        return (told[-1]["position"], told[-1]["waiting"]) if told else None
+
+    await until(lambda: place() == (2, 2), "the page says that one is before it")
+    await hub.stop("bob", "two")
+    await until(lambda: place() == (1, 1), "the page says that it is the first")
+    await hub.stop("alice", "one")
+    await tab
+
+
 async def test_cancelling_while_it_waits_cancels_the_session(hub):
     await hub.start("alice", "one")
     session_id = await until(
