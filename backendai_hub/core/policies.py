@@ -130,6 +130,14 @@ class KeypairPolicy(msgspec.Struct, frozen=True, kw_only=True):
             " displace others, where a resource group lets them. Null is no limit.",
         ),
     ] = 0
+    allows_not_preemptible: Annotated[
+        bool,
+        field(
+            Flag(),
+            "Whether sessions may be asked for that are never displaced, whatever job"
+            " priority others have.",
+        ),
+    ] = True
     allowed_vfolder_hosts: Annotated[
         dict[str, list[str]],
         field(Hosts(), "Storage hosts and what is permitted on each."),
@@ -207,6 +215,7 @@ class SubmissionCaps(msgspec.Struct, frozen=True, kw_only=True):
     max_containers_per_session: int
     max_priority: int | None
     max_job_priority: int | None = 0
+    allows_not_preemptible: bool = True
 
     @property
     def limits_waiting(self) -> bool:
@@ -240,6 +249,17 @@ def check_job_priority(priority: int, limits: Iterable[SubmissionCaps]) -> None:
             raise InvalidRequestError(
                 f"job_priority: {priority} is above {caps.max_job_priority}, the most"
                 f" that the keypair policy {caps.policy} allows"
+            )
+
+
+def check_not_preemptible(limits: Iterable[SubmissionCaps]) -> None:
+    """Refuse a session that nobody displaces, where a policy does not allow it."""
+    for caps in limits:
+        if not caps.allows_not_preemptible:
+            raise InvalidRequestError(
+                f"is_preemptible: the keypair policy {caps.policy} allows no sessions"
+                " that are never displaced; ask without it, and save in time when the"
+                " session is told to leave"
             )
 
 

@@ -194,6 +194,7 @@ async def load_caps(
             KeypairPolicyRow.max_containers_per_session,
             KeypairPolicyRow.max_priority,
             KeypairPolicyRow.max_job_priority,
+            KeypairPolicyRow.allows_not_preemptible,
         )
         .join(KeypairRow, KeypairRow.resource_policy_id == KeypairPolicyRow.id)
         .where(

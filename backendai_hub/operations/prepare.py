@@ -36,6 +36,7 @@ from backendai_hub.core.policies import (
     SubmissionCaps,
     check_caps,
     check_job_priority,
+    check_not_preemptible,
 )
 from backendai_hub.core.quotas import find_shortfalls
 from backendai_hub.core.sessions import (
@@ -153,6 +154,9 @@ async def complete(
     if request.job_priority is not None:
         with objections.noted():
             check_job_priority(request.job_priority, prepared.caps)
+    if not request.is_preemptible:
+        with objections.noted():
+            check_not_preemptible(prepared.caps)
     files: list[Dotfile] = []
     bootstrap = ""
     with objections.noted():

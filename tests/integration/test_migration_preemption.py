@@ -37,7 +37,7 @@ async def test_who_waits_waits_and_who_leaves_is_stopped_by_the_older_service(
     await asyncio.to_thread(upgrade, db_url)
 
     policy = await Office(platform).read("keypair-policy", "default")
-    assert policy.max_job_priority == 0
+    assert (policy.max_job_priority, policy.allows_not_preemptible) == (0, True)
     assert await plans(platform) == []
     assert await breaches(platform) == []
     await node.report([])

@@ -79,6 +79,10 @@ EFFECTS: dict[str, dict[str, tuple[Any, str]]] = {
             ROOM,
             "test_nobody_raises_their_own_job_priority_unless_a_policy_lets_them",
         ),
+        "allows_not_preemptible": (
+            ROOM,
+            "test_a_policy_may_allow_no_sessions_that_are_never_displaced",
+        ),
     },
     "user-policy": {
         "name": (HERE, "test_policies_are_referred_to_by_names_that_never_change"),

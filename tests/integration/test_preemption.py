@@ -39,7 +39,14 @@ from tests.factories import (
 )
 from tests.jobs import State, ask, containers_of, end, stop, tell
 from tests.preemptions import GPU, look, occupy, opt_in, plans, report, vanish
-from tests.tenants import ROOT, Office, breaches, make_system, read
+from tests.tenants import (
+    ROOT,
+    Office,
+    ask_with_key,
+    breaches,
+    make_system,
+    read,
+)
 
 S = SessionStatus
 
@@ -288,6 +295,30 @@ async def test_nobody_raises_their_own_job_priority_unless_a_policy_lets_them(
     await ask(platform, "alice", slots=GPU, job_priority=5)
     with pytest.raises(InvalidRequestError, match=r"job_priority: 6 is above 5"):
         await ask(platform, "mallory", slots=GPU, job_priority=6)
+
+
+async def test_a_policy_may_allow_no_sessions_that_are_never_displaced(
+    platform: Platform, node: Node
+):
+    await opt_in(platform)
+    office = Office(platform)
+    kept = await ask(platform, "alice", is_preemptible=False)
+    await office.change("keypair-policy", "default", allows_not_preemptible=False)
+    told = (
+        "is_preemptible: the keypair policy default allows no sessions that are never"
+    )
+    with pytest.raises(InvalidRequestError, match=told):
+        await ask(platform, "alice", slots=GPU, is_preemptible=False)
+    assert not (await read(platform, kept)).is_preemptible  # it was asked for before
+    # Another keypair of somebody who may bounds what is asked for with it.
+    await office.change("keypair-policy", "default", allows_not_preemptible=True)
+    await office.make("keypair-policy", name="strict", allows_not_preemptible=False)
+    key = await office.make("keypair", user="alice", resource_policy="strict")
+    with pytest.raises(
+        InvalidRequestError, match="the keypair policy strict allows no"
+    ):
+        await ask_with_key(platform, "alice", key.id, is_preemptible=False)
+    await ask_with_key(platform, "alice", key.id)
 
 
 async def test_two_plans_never_share_a_victim(platform: Platform, node: Node):

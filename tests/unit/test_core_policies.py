@@ -190,6 +190,7 @@ def test_the_shipped_values_are_those_of_the_specification():
         "idle_timeout": 3600,
         "max_priority": None,
         "max_job_priority": 0,
+        "allows_not_preemptible": True,
         "allowed_vfolder_hosts": {},
     }
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     text,
+    true,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -204,6 +205,9 @@ class KeypairPolicyRow(Kept, Base):
     idle_timeout: Mapped[int]
     max_priority: Mapped[int | None]
     max_job_priority: Mapped[int | None] = mapped_column(default=0, server_default="0")
+    allows_not_preemptible: Mapped[bool] = mapped_column(
+        default=True, server_default=true()
+    )
     allowed_vfolder_hosts: Mapped[dict[str, list[str]]] = mapped_column(Document)
 
 

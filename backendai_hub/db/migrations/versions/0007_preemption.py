@@ -46,6 +46,14 @@ def upgrade() -> None:
                 "max_job_priority", sa.Integer(), nullable=True, server_default="0"
             )
         )
+        batch.add_column(
+            sa.Column(
+                "allows_not_preemptible",
+                sa.Boolean(),
+                nullable=False,
+                server_default=sa.true(),
+            )
+        )
     with op.batch_alter_table("group_shares") as batch:
         batch.add_column(
             sa.Column(
@@ -143,6 +151,7 @@ def downgrade() -> None:
     with op.batch_alter_table("group_shares") as batch:
         batch.drop_column("maximum")
     with op.batch_alter_table("keypair_policies") as batch:
+        batch.drop_column("allows_not_preemptible")
         batch.drop_column("max_job_priority")
     op.execute(
         "UPDATE sessions SET status = 'PENDING', deadline_at = NULL,"

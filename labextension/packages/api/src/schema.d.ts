@@ -3021,6 +3021,8 @@ export interface components {
             allowed_vfolder_hosts: {
                 [key: string]: string[];
             };
+            /** @default true */
+            allows_not_preemptible: boolean;
             /** @default  */
             created_at: string;
             /** @default UNLIMITED */
@@ -3081,6 +3083,8 @@ export interface components {
             allowed_vfolder_hosts?: {
                 [key: string]: string[];
             };
+            /** @description Whether sessions may be asked for that are never displaced, whatever job priority others have. */
+            allows_not_preemptible?: boolean;
             /** @description What a slot means that total_resource_slots does not list: LIMITED none of it, UNLIMITED as much as there is. */
             default_for_unspecified?: string;
             /** @description What it is for. */
@@ -3138,6 +3142,8 @@ export interface components {
             allowed_vfolder_hosts?: {
                 [key: string]: string[];
             };
+            /** @description Whether sessions may be asked for that are never displaced, whatever job priority others have. */
+            allows_not_preemptible?: boolean;
             /** @description What a slot means that total_resource_slots does not list: LIMITED none of it, UNLIMITED as much as there is. */
             default_for_unspecified?: string;
             /** @description What it is for. */
