@@ -123,6 +123,30 @@ class TooManyRequestsError(HubError):
     status = 429
 
 
+class LockedError(ConflictError):
+    """Somebody else is writing to it at this moment."""
+
+    code = "locked"
+    title = "It is being written to"
+    status = 423
+
+
+class ChecksumMismatchError(HubError):
+    """What arrived is not what was sent; nothing of it was kept."""
+
+    code = "checksum-mismatch"
+    title = "What arrived has another checksum"
+    status = 460
+
+
+class InsufficientStorageError(HubError):
+    """The storage, or the quota on it, is full; nothing was left half done."""
+
+    code = "insufficient-storage"
+    title = "There is no room left"
+    status = 507
+
+
 class UnavailableError(HubError):
     """Something this needs does not answer now; trying again later helps."""
 
