@@ -24,6 +24,7 @@ from backendai_agent.images import Images
 from backendai_agent.jobs import OUT_OF_MEMORY, deliver_runner, read_outcome
 from backendai_agent.leases import Leases
 from backendai_agent.logs import Log
+from backendai_agent.mounts import Mounts
 from backendai_agent.outbox import LINES, Outbox, pack
 from backendai_agent.preparation import find_omission, read_preparation
 from backendai_agent.reconcile import End, Phase, Record, Showing, list_devices
@@ -65,6 +66,7 @@ class Node:
     whole: Callable[[], Collection[str]] = frozenset
     base: str = "/"
     leases: Leases = field(default_factory=Leases)
+    mounts: Mounts = field(default_factory=Mounts)
     starts: int = 4
     timing: Timing = field(default_factory=Timing)
     log: Log = field(default_factory=lambda: logging.getLogger(__name__))
@@ -118,21 +120,32 @@ class Actions:
         crashpoint("agent.prepared")
         await self._fetch(spec)
         patch = await self._node.attach(spec.shares)
-        async with self._starting:
-            self._show(spec.id, Showing(ContainerState.CREATING))
-            await self._activate(spec, folder, patch)
-            record = Record(
-                session_id=spec.session_id,
-                phase=Phase.STARTING,
-                devices=list_devices(spec),
-                job=spec.is_job,
-            )
-            await self._records.save(spec.id, record)
-            crashpoint("agent.recorded")
-            limit = self._node.timing.call
-            await _see_through(self._runtime.start(spec, patch), limit)
-            crashpoint("agent.started")
-            await self._remember(spec, Phase.STARTED)
+        if spec.mounts:
+            words = "mounting its folders"
+            self._show(spec.id, Showing(ContainerState.PREPARING, reason=words))
+        # Before its turn comes: a storage host that hangs holds up nobody else.
+        async with self._node.mounts.shown(spec, self._runtime) as folders:
+            patch = replace(patch, folders=folders)
+            async with self._starting:
+                await self._create(spec, folder, patch)
+
+    async def _create(
+        self, spec: ContainerSpec, folder: ContainerFolder, patch: ContainerPatch
+    ) -> None:
+        self._show(spec.id, Showing(ContainerState.CREATING))
+        await self._activate(spec, folder, patch)
+        record = Record(
+            session_id=spec.session_id,
+            phase=Phase.STARTING,
+            devices=list_devices(spec),
+            job=spec.is_job,
+        )
+        await self._records.save(spec.id, record)
+        crashpoint("agent.recorded")
+        limit = self._node.timing.call
+        await _see_through(self._runtime.start(spec, patch), limit)
+        crashpoint("agent.started")
+        await self._remember(spec, Phase.STARTED)
 
     async def _fetch(self, spec: ContainerSpec) -> None:
         def progress(amount: float | None) -> None:

@@ -44,6 +44,7 @@ from backendai_agent.link import (
     next_pause,
 )
 from backendai_agent.logs import Log
+from backendai_agent.mounts import Mounts, MountSettings
 from backendai_agent.numbering import Numbering
 from backendai_agent.outbox import Outbox
 from backendai_agent.relay import CONNECTIONS, Relays
@@ -82,6 +83,7 @@ class AgentSettings:
     relay_connections: int = CONNECTIONS
     labels: Mapping[str, str] = field(default_factory=dict)
     max_containers: int | None = None
+    mounts: MountSettings = field(default_factory=MountSettings)
     timing: Timing = field(default_factory=Timing)
     link: LinkTiming = field(default_factory=LinkTiming)
 
@@ -107,6 +109,7 @@ class Agent:
         )
         self._apps = Apps(runtime)
         self._leases = Leases()
+        self._mounts = Mounts(settings.data_dir, settings.mounts, log=log)
         base = URL(settings.platform_url).path
         node = Node(
             runtime=runtime,
@@ -116,6 +119,7 @@ class Agent:
             attach=self._inventory.attach,
             whole=self._inventory.list_whole,
             leases=self._leases,
+            mounts=self._mounts,
             base=base if base.endswith("/") else f"{base}/",
             starts=settings.starts,
             timing=settings.timing,
@@ -141,6 +145,7 @@ class Agent:
         data_dir = self._settings.data_dir
         self._machine_id = await asyncio.to_thread(read_machine_id, data_dir)
         await self._inventory.discover()
+        await self._mounts.open()
         if not self._identity.is_known():
             await self._enroll()  # new: there is nothing to take care of yet
         try:
@@ -189,8 +194,9 @@ class Agent:
             isolation=getattr(self._runtime, "isolation_now", self._isolation),
             images=self.driver.images.present,
             image_progress=self._keeper.account(),
-            labels=dict(self._settings.labels),
+            labels={**self._settings.labels, **self._mounts.labels},
             max_containers=self._settings.max_containers,
+            storage_hosts=list(self._mounts.present),
         )
 
     async def hear(self, sent_at: float) -> None:
@@ -316,13 +322,15 @@ class Agent:
             self._log.info("the certificate was renewed")
 
     async def _rediscover(self) -> None:
-        """Notice devices that come and go."""
+        """Notice devices and storage hosts that come and go."""
         while True:
             await asyncio.sleep(REDISCOVER_SECONDS)
             before = self._inventory.devices
             await self._inventory.discover()
             if self._inventory.devices != before:
                 self._log.warning("the devices of this node have changed")
+                self._say()
+            if await self._mounts.look():
                 self._say()
 
 

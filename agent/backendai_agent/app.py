@@ -21,6 +21,7 @@ from backendai_agent.actions import Timing
 from backendai_agent.addresses import parse_address
 from backendai_agent.agent import Agent, AgentSettings
 from backendai_agent.certs import EnrollmentRefusedError
+from backendai_agent.mounts import MountSettings, check_storage, label_hosts
 from backendai_agent.plugins import (
     ACCELERATORS,
     RUNTIMES,
@@ -112,6 +113,22 @@ class BackendAIAgent(Application):
         value_trait=Unicode(),
         help="What sessions may ask of their nodes, such as {'gpu': 'h100', 'rack':"
         " 'r1'}. What operators say of this node wins.",
+    ).tag(config=True)
+    storage_hosts = Dict(
+        key_trait=Unicode(),
+        value_trait=Unicode(),
+        help="Where this node has the platform's storage hosts, such as {'local':"
+        " '/srv/folders'}. Sessions with folders of others do not come here.",
+    ).tag(config=True)
+    unmanaged_roots = List(
+        Unicode(),
+        help="Folders of this node below which administrators may let sessions see"
+        " what is there as unmanaged folders.",
+    ).tag(config=True)
+    mount_seconds = Float(
+        20.0,
+        min=0.1,
+        help="How long a storage host may take to show a session its folders.",
     ).tag(config=True)
     max_containers = Int(
         0, min=0, help="How many containers run here at most; 0 is no limit."
@@ -218,7 +235,13 @@ class BackendAIAgent(Application):
             raise ConfigurationError(
                 f"hub_url: {self.hub_url!r} is not the https address of a hub service"
             )
-        check_labels(self.labels)
+        mounts = MountSettings(
+            hosts=dict(self.storage_hosts),
+            unmanaged_roots=tuple(self.unmanaged_roots),
+            seconds=self.mount_seconds,
+        )
+        check_labels({**self.labels, **label_hosts(mounts.hosts)})
+        check_storage(mounts, Path(self.data_dir).absolute())
         advertise = parse_address(self.advertise, port=0) if self.advertise else None
         return AgentSettings(
             name=self.name,
@@ -235,6 +258,7 @@ class BackendAIAgent(Application):
             relay_connections=self.relay_connections,
             labels=dict(self.labels),
             max_containers=self.max_containers or None,
+            mounts=mounts,
             timing=Timing(ready=self.ready_seconds, resync=self.resync_seconds),
         )
 

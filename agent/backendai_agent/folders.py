@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from backendai_agent.mounts_kernel import list_below
 from backendai_hub.core.ids import is_id
 
 INSIDE: Final = "/run/backendai"
@@ -95,13 +96,31 @@ def container_folder(data_dir: Path | str, container_id: str) -> ContainerFolder
     return ContainerFolder(Path(data_dir) / "containers" / container_id)
 
 
+class StillMountedError(OSError):
+    """Something is mounted in what was to be removed; it may be somebody's files."""
+
+
+def check_unmounted(paths: Iterable[Path]) -> None:
+    """Raise StillMountedError if anything is mounted at *paths* or below them.
+
+    Nothing of ours ever is. But what removes a tree does not stop at a folder that is
+    mounted in it from the same file system, and would empty that folder, too.
+    """
+    for path in paths:
+        if found := list_below(path):
+            raise StillMountedError(f"{found[0]} is a mount: nothing there is removed")
+
+
 def remove_trees(paths: Iterable[Path]) -> None:
     """Remove *paths* and all in them, whatever others made there; absent is success.
 
     Trees may be deeper than Python can follow, so tools do it that were made for
-    it. Raises OSError, without the names that others chose, if something is left.
+    it. Raises OSError, without the names that others chose, if something is left;
+    nothing at all is removed where something is mounted.
     """
-    names = [str(path) for path in paths if os.path.lexists(path)]
+    present = [path for path in paths if os.path.lexists(path)]
+    check_unmounted(present)
+    names = [str(path) for path in present]
     if not names or _run_tool("/bin/rm", "-rf", "--one-file-system", "--", *names):
         return
     # Folders that their owner has closed to himself.

@@ -25,6 +25,7 @@ from backendai_agent.runtimes.base import (
     Endpoint,
     Observed,
     Progress,
+    Resident,
     RuntimeFailure,
 )
 from backendai_agent.runtimes.docker_addresses import Addresses
@@ -38,6 +39,7 @@ from backendai_agent.runtimes.docker_config import (
     PORT,
     SESSION_NETWORK,
     Surface,
+    choose_profile,
     container_config,
     container_name,
     has_own_network,
@@ -64,6 +66,7 @@ from backendai_agent.runtimes.docker_network import (
     set_firewall,
 )
 from backendai_agent.runtimes.docker_people import name_person
+from backendai_agent.runtimes.places import make_places
 from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
 from backendai_hub.core.references import shorten
@@ -302,6 +305,12 @@ class DockerRuntime(LoggingConfigurable):
 
     # -- containers --------------------------------------------------------------
 
+    async def resident(self, spec: ContainerSpec) -> Resident:
+        """Tell which user of the node the container's main program is."""
+        uid, _, gid = choose_profile(spec).user.partition(":")
+        offset = user_offset(self._facts)
+        return Resident(offset + int(uid), offset + int(gid))
+
     async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
         """Create and start the container, or finish what a crash left half done."""
         folder = container_folder(self.data_dir, spec.id)
@@ -311,6 +320,10 @@ class DockerRuntime(LoggingConfigurable):
         await asyncio.to_thread(
             hand_over, folder, user=config["User"], offset=user_offset(self._facts)
         )
+        if patch.folders:
+            person = await self.resident(spec)
+            owner = (person.uid, person.gid) if os.geteuid() == 0 else None
+            await asyncio.to_thread(make_places, folder.work, patch.folders, owner)
         await self._engine.ask(lambda api: self._start_on(api, spec, config))
 
     def _start_on(

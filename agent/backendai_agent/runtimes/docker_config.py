@@ -302,14 +302,17 @@ def _limits(spec: ContainerSpec) -> dict[str, Any]:
 
 
 def _mounts(patch: ContainerPatch, folder: ContainerFolder) -> list[dict[str, Any]]:
-    """Bind the container's own folders and what accelerators bring, no others.
+    """Bind the container's own folders, what accelerators bring, and virtual folders.
 
-    Sources must exist: the engine would otherwise make them, owned by root.
+    Sources must exist: the engine refuses to start the container otherwise. It is not
+    told again that a mount of the agent's is read-only: saying so would make it take
+    away from the mount what else the agent has set on it.
     """
     wanted = [
         (str(folder.run), INSIDE, False),
         (str(folder.work), HOME, False),
         *patch.mounts,
+        *((shown.source, shown.target, shown.read_only) for shown in patch.folders),
     ]
     return [
         {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}

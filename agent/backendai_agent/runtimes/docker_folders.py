@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import docker
 
-from backendai_agent.folders import ContainerFolder, remove_trees
+from backendai_agent.folders import ContainerFolder, check_unmounted, remove_trees
 from backendai_agent.runtimes.base import RuntimeFailure
 
 SWEEP_SECONDS: Final = 60
@@ -39,6 +39,7 @@ def empty_folders(api: docker.APIClient, folder: ContainerFolder, image: str) ->
     except OSError:
         if not image:
             raise
+        check_unmounted([folder.path])  # root's help would not stop there either
         _sweep(api, folder, image)
         remove_trees([folder.run, folder.work])
 

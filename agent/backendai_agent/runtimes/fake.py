@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import re
 import time
@@ -31,6 +32,7 @@ from backendai_agent.runtimes.base import (
     Endpoint,
     Observed,
     Progress,
+    Resident,
     RuntimeFailure,
 )
 from backendai_agent.runtimes.fake_jobs import FakeJob, read_command
@@ -58,6 +60,8 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     job: FakeJob | None = None
     host: str = "main1"
     hosts: tuple[str, ...] = ("main1",)
+    folders: dict[str, str] = {}
+    """What it would see where: source on the node, by target."""
     waits: bool = False
 
 
@@ -209,6 +213,11 @@ class FakeRuntime(Configurable):
             content = msgspec.json.encode(self._images)
             await asyncio.to_thread(write_durably, self._images_file, content)
 
+    async def resident(self, spec: ContainerSpec) -> Resident:
+        """Nothing runs, so it can be anybody; folders have only to be there."""
+        del spec
+        return Resident(os.geteuid(), os.getegid(), way="none")
+
     async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
         """Start the container unless it is here already.
 
@@ -237,6 +246,7 @@ class FakeRuntime(Configurable):
         fresh.environ = dict(patch.environ)
         fresh.lines = [f"{spec.image} started for {spec.owner or 'nobody'}"]
         fresh.files, fresh.bootstrap = spec.files, spec.bootstrap
+        fresh.folders = {shown.target: shown.source for shown in patch.folders}
         fresh.host, fresh.hosts = spec.cluster.host, spec.cluster.hosts
         if spec.command:
             fresh.waits = spec.cluster.size > 1

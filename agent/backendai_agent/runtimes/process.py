@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import weakref
 from collections.abc import AsyncIterator
@@ -28,7 +29,9 @@ from backendai_agent.runtimes.base import (
     Endpoint,
     Observed,
     Progress,
+    Resident,
     RuntimeFailure,
+    ShownFolder,
 )
 from backendai_agent.runtimes.process_environment import Environment
 from backendai_agent.runtimes.process_limits import Bounds, Limits
@@ -40,11 +43,16 @@ from backendai_agent.runtimes.process_node import (
     look_at_node,
     nameservers,
 )
-from backendai_agent.runtimes.process_packages import own_python
+from backendai_agent.runtimes.process_packages import (
+    choose_room,
+    own_python,
+    room_environ,
+)
 from backendai_agent.runtimes.process_preparation import (
     Choice,
     UserRange,
     check_can_be,
+    check_nothing_hidden,
     check_patch,
     chosen_nodes,
     clear,
@@ -317,6 +325,27 @@ class ProcessRuntime(Configurable):
 
     # -- starting ----------------------------------------------------------------
 
+    async def resident(self, spec: ContainerSpec) -> Resident:
+        """Tell which user of the node the session is, or is going to be."""
+        here = self._here
+        uid, gid = os.geteuid(), os.getegid()
+        if here.own_users:
+            check_can_be(
+                spec.identity, privileged=here.tier.privileged, users=self._users
+            )
+            uid = await asyncio.to_thread(self._choose_user, spec, None)
+            given = spec.identity.gid if spec.identity else None
+            gid = uid if given is None else given
+        return Resident(uid, gid, way="bind" if here.tier.isolated else "link")
+
+    def _choose_user(self, spec: ContainerSpec, containers: Containers | None) -> int:
+        """Return the host user that the session is; always the same one."""
+        if spec.identity is not None and spec.identity.uid is not None:
+            return spec.identity.uid
+        known = self._all() if containers is None else containers
+        used = [record.uid for _, record in known if record.uid is not None]
+        return self._users.give(spec.id, used)
+
     async def start(self, spec: ContainerSpec, patch: ContainerPatch) -> None:
         """Start the session's main program, unless it runs already.
 
@@ -350,7 +379,11 @@ class ProcessRuntime(Configurable):
         check_can_be(spec.identity, privileged=here.tier.privileged, users=self._users)
         visible = check_patch(patch, self.visible)
         bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)
-        record = await asyncio.to_thread(self._prepare, memory, spec, choice, bounds)
+        check_nothing_hidden(patch.folders, [*choice.environment.paths, *visible])
+        folders = patch.folders
+        record = await asyncio.to_thread(
+            self._prepare, memory, spec, choice, bounds, folders
+        )
         command = self._command(memory, spec, patch, record=record, visible=visible)
         crashpoint("agent.created")
         # No await between the two: a child that nobody watches is never collected.
@@ -382,7 +415,12 @@ class ProcessRuntime(Configurable):
         return here.nameservers if network == here.network else nameservers(network)
 
     def _prepare(
-        self, memory: ProcessMemory, spec: ContainerSpec, choice: Choice, bounds: Bounds
+        self,
+        memory: ProcessMemory,
+        spec: ContainerSpec,
+        choice: Choice,
+        bounds: Bounds,
+        folders: tuple[ShownFolder, ...],
     ) -> StartRecord:
         containers = self._all()
         if choice.tier == NONE:
@@ -390,12 +428,9 @@ class ProcessRuntime(Configurable):
         if memory.read_record() is not None:  # an earlier start came only half way
             end_all(memory, spec.id, self._limits, patience=_END_SECONDS)
         uid = None
-        if spec.identity is not None and spec.identity.uid is not None:
-            uid = spec.identity.uid
-        elif self._here.own_users:
-            used = [r.uid for _, r in containers if r.uid is not None]
-            uid = self._users.give(spec.id, used)
-        record = prepare(memory, spec, choice, uid=uid)
+        if self._here.own_users:
+            uid = self._choose_user(spec, containers)
+        record = prepare(memory, spec, choice, uid=uid, folders=folders)
         self._limits.create(spec.id, bounds)
         return record
 
@@ -422,8 +457,11 @@ class ProcessRuntime(Configurable):
         home = own_home(memory, isolated=isolated)
         run = own_run(memory, isolated=isolated)
         program = find_main_program(self.command, spec, run)
-        argv = [word.replace("{python}", own_python(home)) for word in program]
+        room = choose_room(patch.folders)
+        python = own_python(home, room)
+        argv = [word.replace("{python}", python) for word in program]
         environ = base_environ(environment.prefix, home=home, shell=find_shell())
+        environ |= room_environ(home, room)
         environ |= driver_variables(patch)
         bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)
         inner = self._limits.inner(bounds)
@@ -448,6 +486,7 @@ class ProcessRuntime(Configurable):
             read_only=(*environment.paths, *visible),
             devices=chosen_nodes(patch),
             mounts=patch.mounts,
+            folders=patch.folders,
             tmp_bytes=min(self.tmp_bytes, spec.memory or self.tmp_bytes),
             shm_bytes=spec.shmem,
             environ=environ,

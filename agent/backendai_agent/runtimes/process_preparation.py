@@ -9,9 +9,7 @@ plain user the folders are its own, and the sandbox's user stands for it.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import subprocess
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,12 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from backendai_agent.addresses import is_address
-from backendai_agent.folders import INSIDE, ContainerFolder
-from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+from backendai_agent.folders import INSIDE, ContainerFolder, remove_trees
+from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure, ShownFolder
 from backendai_agent.runtimes.identities import check_identity
+from backendai_agent.runtimes.places import make_links, make_places
 from backendai_agent.runtimes.process_environment import Environment
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
-from backendai_agent.runtimes.process_packages import make_room
+from backendai_agent.runtimes.process_packages import choose_room, make_room
 from backendai_agent.runtimes.process_plain import open_way
 from backendai_agent.runtimes.process_sandbox import HOME
 from backendai_agent.runtimes.process_tiers import NONE, write_etc
@@ -111,7 +110,12 @@ def find_containers(folder: Path) -> Iterator[tuple[ProcessMemory, StartRecord]]
 
 
 def prepare(
-    memory: ProcessMemory, spec: ContainerSpec, choice: Choice, *, uid: int | None
+    memory: ProcessMemory,
+    spec: ContainerSpec,
+    choice: Choice,
+    *,
+    uid: int | None,
+    folders: tuple[ShownFolder, ...] = (),
 ) -> StartRecord:
     """Make the container's folder and write down what is going to be started."""
     memory.container.make()
@@ -133,7 +137,9 @@ def prepare(
     )
     memory.write_record(record)
     owner = None if uid is None else (uid, record.group or uid)
-    make_room(memory.container.work, choice.environment, owner=owner)
+    work, room = memory.container.work, choose_room(folders)
+    make_room(work, choice.environment, owner=owner, name=room)
+    (make_links if choice.tier == NONE else make_places)(work, folders, owner)
     hand_over(memory, record)
     memory.etc.mkdir(mode=0o755, exist_ok=True)
     write_etc(
@@ -209,6 +215,19 @@ def check_patch(patch: ContainerPatch, visible: Iterable[str]) -> list[str]:
     return [path for path in wanted if Path(path).exists()]
 
 
+def check_nothing_hidden(folders: Iterable[ShownFolder], paths: Iterable[str]) -> None:
+    """Refuse folders that would hide, or lie in, what the session's programs need."""
+    needed = [Path(path) for path in paths]
+    for shown in folders:
+        target = Path(shown.target)
+        for path in needed:
+            if target.is_relative_to(path) or path.is_relative_to(target):
+                raise RuntimeFailure(
+                    f"a folder cannot be mounted at {target} on this node, where"
+                    " sessions' own programs are"
+                )
+
+
 def check_can_be(
     identity: Identity | None, *, privileged: bool, users: UserRange
 ) -> None:
@@ -271,9 +290,9 @@ def clear(memory: ProcessMemory) -> None:
     The record goes last, so that an interrupted removal is seen and done again.
     """
     container = memory.container
-    _remove([container.work, container.run])
+    remove_trees([container.work, container.run])
     memory.path.joinpath("record.json").unlink(missing_ok=True)
-    _remove([memory.path])
+    remove_trees([memory.path])
     try:
         container.path.rmdir()
     except OSError:  # absent, or the agent keeps its own record of it there
@@ -284,32 +303,9 @@ def sweep(folder: Path) -> None:
     """Remove folders of starts that never came to be written down."""
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.name.startswith(".probe-"):
-            _remove([entry])
+            remove_trees([entry])
         if not is_id(entry.name) or (entry / "record.json").exists():
             continue
         memory = ProcessMemory(ContainerFolder(entry))
         if memory.read_record() is None and not memory.is_supervised():
             clear(memory)
-
-
-def _remove(paths: list[Path]) -> None:
-    """Remove trees made by others: deep, closed to us, or with odd names."""
-    names = [str(path) for path in paths if path.is_symlink() or path.exists()]
-    if not names:
-        return
-    for attempt in range(2):
-        removed = subprocess.run(  # noqa: S603 - our own paths
-            ["/bin/rm", "-rf", "--one-file-system", "--", *names],
-            capture_output=True,
-            check=False,
-        )
-        if removed.returncode == 0:
-            return
-        if attempt == 0:  # folders that their owner has closed to himself
-            subprocess.run(  # noqa: S603 - our own paths
-                ["/bin/chmod", "-R", "u+rwX", "--", *names],
-                capture_output=True,
-                check=False,
-            )
-    for name in names:
-        shutil.rmtree(name)  # fails, and says where

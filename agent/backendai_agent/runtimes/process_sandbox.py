@@ -18,6 +18,8 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Final
 
+from backendai_agent.runtimes.base import ShownFolder
+
 HOME: Final = "/home/work"
 RUN: Final = "/run/backendai"
 USER: Final = "work"
@@ -115,6 +117,7 @@ class Sandbox:
     read_only: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     mounts: tuple[tuple[str, str, bool], ...] = ()
+    folders: tuple[ShownFolder, ...] = ()
     tmp_bytes: int = 0
     shm_bytes: int = 0
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -192,6 +195,7 @@ def _filesystem(sandbox: Sandbox) -> Iterator[str]:
     yield from _tmpfs("/tmp", sandbox.tmp_bytes, sized=sandbox.sized_tmpfs)  # noqa: S108 - the sandbox's own
     targets = [HOME, RUN, "/var/x", *sandbox.read_only]
     targets += [target for _, target, _ in sandbox.mounts]
+    targets += [shown.target for shown in sandbox.folders if not _in_home(shown)]
     yield from _parents(targets)
     yield from ("--symlink", "/tmp", "/var/tmp")  # noqa: S108 - the sandbox's own
     for path in sandbox.read_only:
@@ -200,7 +204,14 @@ def _filesystem(sandbox: Sandbox) -> Iterator[str]:
     yield from ("--bind", str(sandbox.run), RUN)
     for source, target, read_only in sandbox.mounts:
         yield from ("--ro-bind" if read_only else "--bind", source, target)
+    for shown in sandbox.folders:
+        bind = "--ro-bind" if shown.read_only else "--bind"
+        yield from (bind, shown.source, shown.target)
     yield from ("--remount-ro", "/")
+
+
+def _in_home(shown: ShownFolder) -> bool:
+    return shown.target.startswith(f"{HOME}/")
 
 
 def _system(host: HostLayout, etc: Path) -> Iterator[str]:
