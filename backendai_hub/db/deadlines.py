@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
@@ -23,6 +23,9 @@ from backendai_hub.db.tables import (
     SessionRow,
     UserRow,
 )
+
+_AT_ONCE = 500
+"""Of so many sessions histories are read in one query."""
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +193,10 @@ async def list_pending_times(
     if session_id is not None:
         query = query.where(SessionRow.id == session_id)
     rows = (await connection.execute(query.order_by(SessionRow.id))).all()
-    waits = await _load_waits(connection, session_id) if rows else {}
+    of = SessionRow.status == str(SessionStatus.PENDING)
+    if session_id is not None:
+        of &= SessionRow.id == session_id
+    waits = await _load_waits(connection, of) if rows else {}
     found = []
     for row in rows:
         name, seconds = timeouts.get(row.resource_group_id, ("", 0))
@@ -224,21 +230,32 @@ _TELLING = (
 )
 
 
+async def load_returns(
+    connection: AsyncConnection, records: Iterable[SessionRecord]
+) -> dict[str, datetime]:
+    """Tell since when those of these wait that are back in the queue.
+
+    That is who made room for others, or was lost with its node.
+    """
+    back = sorted(r.id for r in records if r.requeues + r.preemptions > 0)
+    found: dict[str, datetime] = {}
+    for start in range(0, len(back), _AT_ONCE):
+        some = SessionRow.id.in_(back[start : start + _AT_ONCE])
+        waits = await _load_waits(connection, some)
+        found |= {i: wait.since for i, wait in waits.items() if wait.since is not None}
+    return found
+
+
 async def _load_waits(
-    connection: AsyncConnection, session_id: str | None
+    connection: AsyncConnection, of: ColumnElement[bool]
 ) -> dict[str, _Wait]:
     """Tell from their histories how long waiting sessions have been in the queue."""
     query = (
         select(EventRow.session_id, EventRow.kind, EventRow.at)
         .join(SessionRow, SessionRow.id == EventRow.session_id)
-        .where(
-            SessionRow.status == str(SessionStatus.PENDING),
-            EventRow.kind.in_([str(kind) for kind in _TELLING]),
-        )
+        .where(of, EventRow.kind.in_([str(kind) for kind in _TELLING]))
         .order_by(EventRow.seq)
     )
-    if session_id is not None:
-        query = query.where(SessionRow.id == session_id)
     found: dict[str, _Wait] = {}
     for session, kind, at in await connection.execute(query):
         wait = found.get(str(session), _Wait())

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -21,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from backendai_hub.core.images import Image
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.batch import load_waits
-from backendai_hub.db.deadlines import load_lifetimes
+from backendai_hub.db.deadlines import load_lifetimes, load_returns
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
 from backendai_hub.db.limits import Scopes, add_use, recall_limits
@@ -204,8 +205,8 @@ class QueueView:
                 continue
             devices = count_devices(record.request)
             after = policy.patience(record.priority, devices)
-            waited = (now - record.created_at).total_seconds()
-            if after is not None and waited >= after:
+            since = self._queue[record.id].since
+            if after is not None and now.timestamp() - since >= after:
                 return True
         return False
 
@@ -248,9 +249,11 @@ class QueueView:
         anew = stale.images or stale.tenancy
         asking = [records[i] for i in (records if anew else changed & records.keys())]
         repainted = await self._read_images(connection, stale, asking)
+        returns: dict[str, datetime] = {}
         if asking:
             holds = await load_holds(connection, asking)
             lifetimes = await load_lifetimes(connection, asking)
+            returns = await load_returns(connection, asking)
             moved = {
                 r.id
                 for r in asking
@@ -277,7 +280,7 @@ class QueueView:
         differs = False
         for start in range(0, len(asking), _AT_A_TIME):
             for record in asking[start : start + _AT_A_TIME]:
-                new = self._describe(record)
+                new = self._describe(record, returns.get(record.id))
                 differs |= self._queue.get(record.id) != new
                 self._queue[record.id] = new
             await asyncio.sleep(0)
@@ -297,7 +300,9 @@ class QueueView:
         self._images = {**known, **found}
         return different
 
-    def _describe(self, record: SessionRecord) -> PendingSession:
+    def _describe(
+        self, record: SessionRecord, since: datetime | None
+    ) -> PendingSession:
         image = self._images.get(record.image_id or "")
         if image is None:
             hold = (
@@ -305,7 +310,7 @@ class QueueView:
             )
             return pending(record, Image(name=record.image, references={}), hold=hold)
         holds = (self._holds.get(record.id, ""), self._waits.get(record.id, ""))
-        return describe(record, image, holds, self._lifetimes.get(record.id))
+        return describe(record, image, holds, self._lifetimes.get(record.id), since)
 
     async def _read_nodes(self, connection: AsyncConnection, stale: Stale) -> bool:
         """Read the nodes that have changed; tell whether any has gained room."""
@@ -340,14 +345,21 @@ def _moves(known: dict[str, Thing], session_id: str, new: Thing | None) -> bool:
 
 
 def describe(
-    record: SessionRecord, image: Image, holds: Iterable[str], lifetime: int | None
+    record: SessionRecord,
+    image: Image,
+    holds: Iterable[str],
+    lifetime: int | None,
+    since: datetime | None = None,
 ) -> PendingSession:
-    """Describe a session to the scheduler, with its place and time in the queue."""
+    """Describe a session to the scheduler, with its place and time in the queue.
+
+    *since* is when it came back there; its place is still that of who came then.
+    """
     limits = (record.batch_timeout, lifetime)
     return msgspec.structs.replace(
         pending(record, image, hold="; ".join(filter(None, holds))),
         priority=record.priority,
-        since=int(record.created_at.timestamp()),
+        since=int((since or record.created_at).timestamp()),
         lifetime=min(filter(None, limits), default=None),
     )
 

@@ -7,6 +7,7 @@ import pytest
 
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.engine import Database
+from backendai_hub.operations.batch import requeue_stranded
 from backendai_hub.operations.deadlines import end_expired, end_overdue
 from backendai_hub.operations.nodes import judge_agents
 from backendai_hub.operations.platform import Platform
@@ -15,6 +16,8 @@ from backendai_hub.operations.queue_verbs import (
     hold_session,
     release_session,
 )
+from backendai_hub.operations.queue_view import load_snapshot
+from backendai_hub.scheduling.plan import plan
 from tests.factories import START, Clock, Node, add_node, make_device, make_gpu
 from tests.jobs import ask
 from tests.preemptions import GPU, look, occupy, opt_in, vanish
@@ -67,6 +70,37 @@ async def test_who_made_room_may_wait_as_long_as_anybody_else_afterwards(
     assert await end_expired(platform) == 1
     assert (await read(platform, victim)).status is S.CANCELLED
     assert await breaches(platform) == []
+
+
+@pytest.mark.parametrize("how", ["made room", "lost its node"])
+async def test_who_is_back_in_the_queue_has_waited_since_then_and_keeps_its_place(
+    platform: Platform, node: Node, clock: Clock, how: str
+):
+    await opt_in(platform, mode="reschedule")
+    back = await occupy(platform, node, max_attempts=2)
+    clock.pass_(2 * HOUR)
+    await node.report([], generation=0)
+    if how == "made room":
+        await ask(platform, "bob", slots=GPU, job_priority=1)
+        await look(platform)
+        await vanish(platform, node, back)
+        assert await look(platform) == 1
+    else:
+        clock.pass_(600)
+        await judge_agents(platform, START)
+        assert await requeue_stranded(platform, START) == 1
+        await node.report([])
+        await occupy(platform, node, "bob", priority=20)
+    later = await ask(platform, "carol", slots=GPU, job_priority=-1)
+
+    # It was asked for hours ago, and has waited for no time at all.
+    snapshot = await load_snapshot(platform)
+    assert [one.id for one in snapshot.queue] == [back.id, later.id]
+    assert plan(snapshot).reservations == ()
+    clock.pass_(HOUR)
+    await node.report([], generation=0)
+    reserved = plan(await load_snapshot(platform)).reservations
+    assert [one.session for one in reserved] == [back.id]
 
 
 async def test_room_that_was_kept_in_vain_gives_nobody_more_time_to_wait(
