@@ -1,0 +1,211 @@
+"""The service's side of one connection to a worker: never blocks the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+from backendai_hub.core.errors import HubError, UnavailableError
+from backendai_hub.storage import wire
+from backendai_hub.storage.ops import Operation
+
+T = TypeVar("T")
+BUFFER: Final = 4 << 20
+MOST_READ: Final = 256 << 10
+
+
+class Connection:
+    """Sends an operation and hears what the worker says, each within a deadline."""
+
+    def __init__(
+        self,
+        host: str,
+        sock: socket.socket,
+        deadline: float,
+        on_silence: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._host = host
+        self._on_silence = on_silence
+        self._sock = sock
+        self._deadline = deadline
+        self._loop = asyncio.get_running_loop()
+        sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+
+    async def ask(self, operation: Operation[Any]) -> None:
+        """Send what is to be done."""
+        await self.send(wire.frame(wire.Request(operation)))  # type: ignore[arg-type]
+
+    async def hear(self, *, within: float | None = None) -> wire.Reply:
+        """Wait for the next word of the worker; a refusal is raised."""
+        (length,) = wire.LENGTH.unpack(await self._receive(wire.LENGTH.size, within))
+        reply = wire.read_reply(await self._receive(length, within))
+        if isinstance(reply, wire.Refusal):
+            raise wire.error_of(reply)
+        return reply
+
+    async def send(self, content: bytes | memoryview) -> None:
+        """Send bytes as fast as the worker takes them."""
+        try:
+            async with asyncio.timeout(self._deadline):
+                await self._loop.sock_sendall(self._sock, content)
+        except TimeoutError as error:
+            raise self._silent(self._deadline) from error
+        except OSError as error:
+            raise self._ended() from error
+
+    async def receive(self, most: int) -> bytes:
+        """Return what has arrived, at least one byte."""
+        try:
+            async with asyncio.timeout(self._deadline):
+                arrived = await self._loop.sock_recv(self._sock, most)
+        except TimeoutError as error:
+            raise self._silent(self._deadline) from error
+        except OSError as error:
+            raise self._ended() from error
+        if not arrived:
+            raise self._ended()
+        return arrived
+
+    def end_stream(self) -> None:
+        """Say that nothing more follows."""
+        try:
+            self._sock.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            raise self._ended() from error
+
+    def close(self) -> None:
+        """End it; the worker stops what nobody waits for."""
+        self._sock.close()
+
+    async def _receive(self, count: int, within: float | None) -> bytes:
+        deadline = self._deadline if within is None else within
+        parts = []
+        try:
+            async with asyncio.timeout(deadline):
+                while count:
+                    part = await self._loop.sock_recv(self._sock, count)
+                    if not part:
+                        raise self._ended()
+                    parts.append(part)
+                    count -= len(part)
+        except TimeoutError as error:
+            raise self._silent(deadline) from error
+        except OSError as error:
+            raise self._ended() from error
+        return b"".join(parts)
+
+    def _silent(self, seconds: float) -> HubError:
+        self._on_silence()
+        return SilentError(
+            f"storage host {self._host} has not answered for {seconds:g} s; try again"
+            " later"
+        )
+
+    def _ended(self) -> HubError:
+        return UnavailableError(
+            f"storage host {self._host}: its worker has ended meanwhile; try again"
+        )
+
+
+class SilentError(UnavailableError):
+    """The worker did not answer in time."""
+
+
+class BodyWriter(Generic[T]):
+    """Sends a stream to a worker. As a context it gives up what was not finished."""
+
+    def __init__(self, connection: Connection, operation: Operation[T]) -> None:
+        self._connection = connection
+        self._operation = operation
+        # The worker may refuse while we are still sending.
+        self._reply = asyncio.ensure_future(connection.hear(within=_FOREVER))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def write(self, chunk: bytes | memoryview) -> None:
+        """Send a part, as fast as it is written; raise why the worker refused it."""
+        if self._reply.done():
+            self._reply.result()
+        await self._connection.send(chunk)
+
+    async def finish(self, *, deadline: float = 120.0) -> T:
+        """End the stream and return what came of it, which is safe on the disk then."""
+        try:
+            if not self._reply.done():
+                self._connection.end_stream()
+            async with asyncio.timeout(deadline):
+                reply = await asyncio.shield(self._reply)
+        except TimeoutError as error:
+            raise UnavailableError(
+                f"the storage has not finished writing within {deadline:g} s"
+            ) from error
+        finally:
+            await self.close()
+        assert isinstance(reply, wire.Answer)
+        answer: T = wire.read_answer(self._operation, reply)
+        return answer
+
+    async def close(self) -> None:
+        """Cut the stream off where it is, unless it is finished."""
+        self._reply.cancel()
+        await asyncio.gather(self._reply, return_exceptions=True)
+        self._connection.close()
+
+
+class BodyReader(Generic[T]):
+    """Receives a stream from a worker: ``head`` first, then chunks."""
+
+    def __init__(self, connection: Connection, head: T) -> None:
+        self._connection = connection
+        self.head = head
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield all that follows; raises if it breaks off before its end."""
+        receive = self._connection.receive
+        while True:
+            length = await self._read_length()
+            if not length:
+                break
+            while length:
+                chunk = await receive(min(length, MOST_READ))
+                length -= len(chunk)
+                yield chunk
+        await self._connection.hear()
+
+    def close(self) -> None:
+        """Stop, also before the end."""
+        self._connection.close()
+
+    async def _read_length(self) -> int:
+        written = b""
+        while len(written) < wire.LENGTH.size:
+            written += await self._connection.receive(wire.LENGTH.size - len(written))
+        (length,) = wire.LENGTH.unpack(written)
+        return int(length)
+
+
+_FOREVER: Final = 7 * 24 * 3600.0

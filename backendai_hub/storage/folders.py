@@ -1,0 +1,107 @@
+"""Whole folders: made, removed and copied, each so that it can be done again.
+
+What is removed is first renamed out of sight, what is copied appears by a rename when
+it is complete. So whatever a crash leaves can be told apart, and done again.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from backendai_hub.core.errors import InvalidRequestError, NotFoundError
+from backendai_hub.core.vfolders import folder_parts
+from backendai_hub.safefs.entries import exists
+from backendai_hub.safefs.errors import EntryMissingError, in_words
+from backendai_hub.safefs.tree import Tree
+from backendai_hub.safefs.work import Work
+from backendai_hub.storage.channel import Channel
+from backendai_hub.storage.crashpoints import crashpoint
+from backendai_hub.storage.ops import Done, MakeFolder, Place, RemoveFolder
+from backendai_hub.storage.places import (
+    FOLDER_MODE,
+    REMOVING,
+    TRASH,
+    check_uuid,
+    give,
+    make_folders,
+)
+from backendai_hub.storage.work import Host
+
+SHELF_MODE = 0o711
+"""Of the folders above a folder: they can be passed through, not listed."""
+
+
+def make(host: Host, op: MakeFolder, channel: Channel) -> None:
+    """Make an empty folder that belongs to the host's owner."""
+    if op.place.unmanaged:
+        with host.ground.folder(op.place):
+            return  # it is there, which is all that is asked of it
+    *_, name = folder_parts(op.place.scope, op.place.folder_id)
+    with host.ground.scope(op.place.scope) as scope, in_words([]):
+        shelf = _make_shelf(scope, op.place)
+        try:
+            _make_folder(host, shelf, name)
+        finally:
+            os.close(shelf)
+
+
+def remove(host: Host, op: RemoveFolder, channel: Channel) -> Done:
+    """Remove a folder, wherever an earlier attempt ended."""
+    if op.place.unmanaged:
+        raise InvalidRequestError("a folder that is not managed is never removed")
+    folder_id = check_uuid(op.place.folder_id, "folder_id")
+    try:
+        with host.ground.beside(op.place, REMOVING) as removing:
+            _take_away(host, op.place, removing, folder_id)
+            return Done(count=_remove(removing, folder_id, channel))
+    except NotFoundError:
+        return Done()  # not even its scope is there
+
+
+def _take_away(host: Host, place: Place, removing: int, folder_id: str) -> None:
+    """Rename a folder and what people threw away in it out of sight."""
+    scope_name, *shelves, name = folder_parts(place.scope, folder_id)
+    with host.ground.scope(scope_name) as scope:
+        tree, away = Tree(scope), Tree(removing)
+        for source, suffix in (((*shelves, name), ""), ((TRASH, folder_id), ".trash")):
+            with suppress(EntryMissingError):
+                if exists(removing, folder_id + suffix):
+                    away.remove((folder_id + suffix,))
+                tree.move(source, (folder_id + suffix,), to=away)
+                tree.sync_folder(source[:-1])
+        os.fsync(removing)
+        crashpoint("removing.renamed")
+        with suppress(OSError):  # others may lie there, too
+            os.rmdir("/".join(shelves), dir_fd=scope)
+            os.rmdir(shelves[0], dir_fd=scope)
+
+
+def _remove(removing: int, folder_id: str, channel: Channel) -> int:
+    def tell(done: int) -> None:
+        crashpoint("removing.entry")
+        channel.progress(done)
+
+    count = 0
+    for name in (folder_id, f"{folder_id}.trash"):
+        with suppress(EntryMissingError):
+            count += Tree(removing).remove((name,), work=Work(tell))
+    os.fsync(removing)
+    return count
+
+
+def _make_shelf(scope: int, place: Place) -> int:
+    """Open the folder that has a place, made if need be and not removed meanwhile."""
+    shelves = folder_parts(place.scope, place.folder_id)[1:-1]
+    while True:
+        with suppress(FileNotFoundError):
+            return make_folders(scope, shelves, mode=SHELF_MODE)
+
+
+def _make_folder(host: Host, shelf: int, name: str) -> None:
+    made = make_folders(shelf, [name], mode=FOLDER_MODE)
+    try:
+        give(made, host.owner)
+        os.fsync(made)
+    finally:
+        os.close(made)

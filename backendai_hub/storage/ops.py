@@ -1,0 +1,483 @@
+"""What can be asked of a storage host, and what it answers.
+
+Each operation is a struct that names the type of its answer. Paths are texts with
+slashes, relative to the folder; names that are no text are spelt as
+:func:`backendai_hub.safefs.paths.show_name` does. Ids are UUIDs, chosen by who asks, so
+that asking twice does once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from backendai_hub.safefs.entries import Entry, Kind
+from backendai_hub.safefs.listing import Order, Page
+from backendai_hub.safefs.placing import Conflict
+
+T_co = TypeVar("T_co", covariant=True)
+
+ArchiveKind = Literal["zip", "tar", "tar.gz"]
+ChecksumKind = Literal["sha1", "sha256", "md5", "crc32"]
+
+
+class Operation(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
+    """Something a storage host does; ``answer`` is the type of what it says."""
+
+    answer: ClassVar[Any] = None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One virtual folder: of a scope, or an absolute path of the host's machine."""
+
+    scope: str = ""
+    folder_id: str = ""
+    unmanaged: str = ""
+
+
+# --- answers -----------------------------------------------------------------------
+
+
+class TrashedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What was thrown away inside a folder, and can be put back."""
+
+    entry_id: str
+    path: str
+    thrown_at: str
+    thrown_by: str = ""
+    kind: Kind = Kind.FILE
+    size: int = 0
+
+
+class TrashPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of what was thrown away, by id."""
+
+    entries: list[TrashedEntry]
+    after: str = ""
+
+
+class ScopeUse(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a scope is used; ``None`` limits nothing, or is not known."""
+
+    bytes: int = 0
+    files: int = 0
+    limit_bytes: int | None = None
+    limit_files: int | None = None
+    known: bool = True
+    """Whether the filesystem counts for itself; otherwise only a scan can tell."""
+
+
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scan found."""
+
+    bytes: int
+    files: int
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a long operation did."""
+
+    count: int = 0
+    bytes: int = 0
+
+
+class UploadState(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of an upload has safely arrived."""
+
+    offset: int
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an upload ended up."""
+
+    path: str
+    size: int
+    tag: str = ""
+
+
+class FileHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes before the content of a file that is read."""
+
+    entry: Entry
+    start: int = 0
+    length: int = 0
+    """How many bytes follow."""
+
+
+class ArchiveHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes before the content of an archive."""
+
+    kind: ArchiveKind
+
+
+class Names(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of scopes, or ids of folders, in order."""
+
+    names: list[str]
+    after: str = ""
+
+
+class HostReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker says of its host."""
+
+    capabilities: list[str]
+    total_bytes: int = 0
+    free_bytes: int = 0
+    total_files: int = 0
+    free_files: int = 0
+    busy: int = 0
+    """Operations under way."""
+    stuck: int = 0
+    """Operations that nobody waits for any more, and which do not end."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress"):
+    """How far a long operation is; ``total`` is ``None`` while it is not known."""
+
+    done: int
+    total: int | None = None
+    unit: Literal["bytes", "entries"] = "entries"
+
+
+# --- hosts and scopes --------------------------------------------------------------
+
+
+class Health(Operation[HostReport], frozen=True, kw_only=True, tag="health"):
+    """Look whether the filesystem answers, and how full it is."""
+
+    answer: ClassVar[Any] = HostReport
+
+
+class MakeScope(Operation[None], frozen=True, kw_only=True, tag="make-scope"):
+    """Make a scope with these limits, or give them to it if it exists."""
+
+    scope: str
+    limit_bytes: int | None = None
+    limit_files: int | None = None
+
+
+class RemoveScope(Operation[None], frozen=True, kw_only=True, tag="remove-scope"):
+    """Remove a scope that has no folders any more."""
+
+    scope: str
+
+
+class SetLimit(Operation[None], frozen=True, kw_only=True, tag="set-limit"):
+    """Change a scope's limits; where the filesystem has no quotas nothing happens."""
+
+    scope: str
+    bytes: int | None = None
+    files: int | None = None
+
+
+class ScopeUsage(Operation[ScopeUse], frozen=True, kw_only=True, tag="scope-usage"):
+    """Ask the filesystem how much a scope uses, without looking through it."""
+
+    answer: ClassVar[Any] = ScopeUse
+    scope: str
+
+
+class ScanUsage(Operation[Counted], frozen=True, kw_only=True, tag="scan-usage"):
+    """Look through a whole scope, or one place, and count."""
+
+    answer: ClassVar[Any] = Counted
+    scope: str = ""
+    place: Place | None = None
+
+
+class ListScopes(Operation[Names], frozen=True, kw_only=True, tag="list-scopes"):
+    """List the scopes that exist on the host."""
+
+    answer: ClassVar[Any] = Names
+    after: str = ""
+    limit: int = 1000
+
+
+class ListFolders(Operation[Names], frozen=True, kw_only=True, tag="list-folders"):
+    """List the ids of the folders that exist in a scope."""
+
+    answer: ClassVar[Any] = Names
+    scope: str
+    after: str = ""
+    limit: int = 1000
+
+
+# --- folders -----------------------------------------------------------------------
+
+
+class MakeFolder(Operation[None], frozen=True, kw_only=True, tag="make-folder"):
+    """Make a folder's place; its scope has to exist. Made already is made."""
+
+    place: Place
+
+
+class RemoveFolder(Operation[Done], frozen=True, kw_only=True, tag="remove-folder"):
+    """Remove a folder with all that is in it, at once out of sight. Goes on where an
+    earlier attempt ended."""
+
+    answer: ClassVar[Any] = Done
+    place: Place
+
+
+class CloneFolder(Operation[Done], frozen=True, kw_only=True, tag="clone-folder"):
+    """Copy a folder; the copy is complete when it appears. *source_host* is another
+    host of the same machine, or empty."""
+
+    answer: ClassVar[Any] = Done
+    source: Place
+    target: Place
+    source_host: str = ""
+
+
+# --- entries -----------------------------------------------------------------------
+
+
+class ListEntries(Operation[Page], frozen=True, kw_only=True, tag="list-entries"):
+    """List a part of a folder."""
+
+    answer: ClassVar[Any] = Page
+    place: Place
+    path: str = ""
+    after: str = ""
+    limit: int = 200
+    sort: Order = Order.NAME
+    descending: bool = False
+    search: str = ""
+
+
+class StatEntry(Operation[Entry], frozen=True, kw_only=True, tag="stat-entry"):
+    """Look at one entry."""
+
+    answer: ClassVar[Any] = Entry
+    place: Place
+    path: str = ""
+
+
+class MakeDirectory(Operation[Entry], frozen=True, kw_only=True, tag="make-directory"):
+    """Make a folder inside the folder."""
+
+    answer: ClassVar[Any] = Entry
+    place: Place
+    path: str
+    parents: bool = False
+    exist_ok: bool = False
+
+
+class MoveEntry(Operation[None], frozen=True, kw_only=True, tag="move-entry"):
+    """Move or rename an entry inside its folder."""
+
+    place: Place
+    path: str
+    target: str
+    overwrite: bool = False
+
+
+class CopyEntry(Operation[Done], frozen=True, kw_only=True, tag="copy-entry"):
+    """Copy an entry inside its folder."""
+
+    answer: ClassVar[Any] = Done
+    place: Place
+    path: str
+    target: str
+
+
+class RemoveEntry(Operation[Done], frozen=True, kw_only=True, tag="remove-entry"):
+    """Remove an entry for good, with all that is in it."""
+
+    answer: ClassVar[Any] = Done
+    place: Place
+    path: str
+
+
+class TrashEntry(Operation[None], frozen=True, kw_only=True, tag="trash-entry"):
+    """Throw an entry away, so that it can be put back. *at* is a time as text."""
+
+    place: Place
+    path: str
+    entry_id: str
+    at: str
+    by: str = ""
+
+
+class RestoreEntry(
+    Operation[Published], frozen=True, kw_only=True, tag="restore-entry"
+):
+    """Put back what was thrown away; to *target*, or to where it was."""
+
+    answer: ClassVar[Any] = Published
+    place: Place
+    entry_id: str
+    target: str = ""
+    conflict: Conflict = Conflict.FAIL
+
+
+class ListTrash(Operation[TrashPage], frozen=True, kw_only=True, tag="list-trash"):
+    """List what was thrown away inside a folder."""
+
+    answer: ClassVar[Any] = TrashPage
+    place: Place
+    after: str = ""
+    limit: int = 200
+
+
+class EmptyTrash(Operation[Done], frozen=True, kw_only=True, tag="empty-trash"):
+    """Remove what was thrown away: *entry_ids*, or all that is older than *before*, or
+    all."""
+
+    answer: ClassVar[Any] = Done
+    place: Place
+    entry_ids: list[str] | None = None
+    before: str = ""
+
+
+# --- uploads -----------------------------------------------------------------------
+
+
+class BeginUpload(
+    Operation[UploadState], frozen=True, kw_only=True, tag="begin-upload"
+):
+    """Begin an upload. Begun already is begun."""
+
+    answer: ClassVar[Any] = UploadState
+    place: Place
+    upload_id: str
+
+
+class UploadOffset(
+    Operation[UploadState], frozen=True, kw_only=True, tag="upload-offset"
+):
+    """Ask how much of an upload is safe on the disk."""
+
+    answer: ClassVar[Any] = UploadState
+    place: Place
+    upload_id: str
+
+
+class AppendUpload(
+    Operation[UploadState], frozen=True, kw_only=True, tag="append-upload"
+):
+    """Add a chunk, which follows as a stream, at *offset*, which has to be the end.
+
+    What arrived counts even if the stream is cut off, unless there is a *checksum* (in
+    hexadecimal digits) that it does not have: then nothing of it counts. More than
+    *most* bytes are refused.
+    """
+
+    answer: ClassVar[Any] = UploadState
+    place: Place
+    upload_id: str
+    offset: int
+    most: int | None = None
+    checksum_kind: ChecksumKind | None = None
+    checksum: str = ""
+
+
+class FinishUpload(
+    Operation[Published], frozen=True, kw_only=True, tag="finish-upload"
+):
+    """Make an upload of *length* bytes appear at *path*, complete. Asked again it says
+    the same, until the upload is abandoned."""
+
+    answer: ClassVar[Any] = Published
+    place: Place
+    upload_id: str
+    path: str
+    length: int
+    conflict: Conflict = Conflict.FAIL
+    parents: bool = True
+
+
+class AbandonUpload(Operation[None], frozen=True, kw_only=True, tag="abandon-upload"):
+    """Forget an upload: what arrived of it, or that it was finished."""
+
+    place: Place
+    upload_id: str
+
+
+class ListUploads(Operation[Names], frozen=True, kw_only=True, tag="list-uploads"):
+    """List the uploads that have left something on the disk, in a scope or place."""
+
+    answer: ClassVar[Any] = Names
+    scope: str = ""
+    place: Place | None = None
+
+
+# --- content -----------------------------------------------------------------------
+
+
+class ReadFile(Operation[FileHead], frozen=True, kw_only=True, tag="read-file"):
+    """Read a file, or the part from *start* up to before *end*; negative *start* is
+    counted from the file's end."""
+
+    answer: ClassVar[Any] = FileHead
+    place: Place
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+class WriteText(Operation[Entry], frozen=True, kw_only=True, tag="write-text"):
+    """Replace a small file as a whole. With *if_tag*, only if it is as it was then;
+    ``""`` only makes new files, ``None`` does not look."""
+
+    answer: ClassVar[Any] = Entry
+    place: Place
+    path: str
+    content: bytes
+    if_tag: str | None = None
+
+
+class Archive(Operation[ArchiveHead], frozen=True, kw_only=True, tag="archive"):
+    """Read several paths as one archive."""
+
+    answer: ClassVar[Any] = ArchiveHead
+    place: Place
+    paths: list[str]
+    kind: ArchiveKind = "zip"
+
+
+class ExtractArchive(Operation[Done], frozen=True, kw_only=True, tag="extract-archive"):
+    """Unpack the archive at *path* into the folder *target*."""
+
+    answer: ClassVar[Any] = Done
+    place: Place
+    path: str
+    target: str
+    most_entries: int = 1_000_000
+    most_bytes: int | None = None
+
+
+AnyOperation = (
+    Health
+    | MakeScope
+    | RemoveScope
+    | SetLimit
+    | ScopeUsage
+    | ScanUsage
+    | ListScopes
+    | ListFolders
+    | MakeFolder
+    | RemoveFolder
+    | CloneFolder
+    | ListEntries
+    | StatEntry
+    | MakeDirectory
+    | MoveEntry
+    | CopyEntry
+    | RemoveEntry
+    | TrashEntry
+    | RestoreEntry
+    | ListTrash
+    | EmptyTrash
+    | BeginUpload
+    | UploadOffset
+    | AppendUpload
+    | FinishUpload
+    | AbandonUpload
+    | ListUploads
+    | ReadFile
+    | WriteText
+    | Archive
+    | ExtractArchive
+)

@@ -1,0 +1,89 @@
+"""A worker's process, as the service sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import msgspec
+
+from backendai_hub.core.errors import UnavailableError
+from backendai_hub.storage.worker import Setup
+
+
+class WorkerProcess:
+    """One process; it is reached over a socket that only we have the other end of."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._name = setup.name
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        ours.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        try:
+            ours.send(msgspec.msgpack.encode(setup))
+            # The parent whose end ends it is this thread: the one of the loop.
+            self._popen = subprocess.Popen(  # noqa: S603 - our own program
+                [
+                    sys.executable,
+                    "-m",
+                    "backendai_hub.storage.worker",
+                    str(os.getpid()),
+                ],
+                stdin=theirs.fileno(),
+                cwd="/",
+            )
+        finally:
+            theirs.close()
+        self.pid = self._popen.pid
+        self.ended = asyncio.Event()
+        """Set when the process is gone."""
+        self._watched = os.pidfd_open(self.pid)
+        asyncio.get_running_loop().add_reader(self._watched, self._reap)
+
+    def connect(self) -> socket.socket:
+        """Return our end of a new connection to it."""
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self._control, [b"c"], [theirs.fileno()])
+        except OSError as error:
+            ours.close()
+            raise UnavailableError(
+                f"storage host {self._name}: its worker takes no more requests"
+            ) from error
+        finally:
+            theirs.close()
+        return ours
+
+    def describe_end(self) -> str:
+        """Say how it ended."""
+        code = self._popen.returncode
+        if code is None:
+            return "was ended"
+        return f"ended by signal {-code}" if code < 0 else f"ended with code {code}"
+
+    def kill(self) -> None:
+        """End it. In a filesystem that hangs, it may take until that answers."""
+        with contextlib.suppress(ProcessLookupError):
+            self._popen.send_signal(signal.SIGKILL)
+        self._control.close()
+
+    def forget(self) -> None:
+        """Let go of what is held of it, though it may not be gone."""
+        if self._watched >= 0:
+            asyncio.get_running_loop().remove_reader(self._watched)
+            os.close(self._watched)
+            self._watched = -1
+        if self._popen.poll() is None:
+            # It cannot be waited for, and Python would complain at its end.
+            self._popen.returncode = -signal.SIGKILL
+        self._control.close()
+
+    def _reap(self) -> None:
+        self._popen.poll()
+        self.ended.set()
+        self.forget()

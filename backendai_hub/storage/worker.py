@@ -1,0 +1,175 @@
+"""The process that does a storage host's work (``python -m`` this module).
+
+It is started with one end of a socket as its standard input. Over it come what it is
+to be (once) and then connections, one for each operation, as descriptors. Nobody else
+can reach it; when the service ends, so does it. It may hang where its filesystem does:
+the service notices that it has no answer, and starts another.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from backendai_hub.core.errors import HubError, UnavailableError
+from backendai_hub.safefs.errors import in_words
+from backendai_hub.storage import files, folders, ops, scopes, uploads
+from backendai_hub.storage.channel import Channel, ServiceLeftError
+from backendai_hub.storage.configuration import HostConfig
+from backendai_hub.storage.drivers import make_driver
+from backendai_hub.storage.privileges import (
+    FILES,
+    SYS_ADMIN,
+    die_with_parent,
+    keep_capabilities,
+)
+from backendai_hub.storage.work import Host, Work, tag_of
+
+log = logging.getLogger("backendai_hub.storage.worker")
+
+LARGEST_SETUP: Final = 1 << 20
+STUCK_SECONDS: Final = 30.0
+"""An operation that nobody waits for any more, and goes on for so long, is stuck."""
+
+WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
+    {
+        ops.Health: scopes.look,
+        ops.MakeScope: scopes.make_scope,
+        ops.RemoveScope: scopes.remove_scope,
+        ops.SetLimit: scopes.set_limit,
+        ops.ScopeUsage: scopes.tell_usage,
+        ops.ListScopes: scopes.list_scopes,
+        ops.ListFolders: scopes.list_folders,
+        ops.MakeFolder: folders.make,
+        ops.RemoveFolder: folders.remove,
+        ops.ListEntries: files.list_entries,
+        ops.StatEntry: files.stat_entry,
+        ops.MakeDirectory: files.make_directory,
+        ops.MoveEntry: files.move_entry,
+        ops.RemoveEntry: files.remove_entry,
+        ops.BeginUpload: uploads.begin,
+        ops.UploadOffset: uploads.tell_offset,
+        ops.AppendUpload: uploads.append,
+        ops.FinishUpload: uploads.finish,
+        ops.AbandonUpload: uploads.abandon,
+        ops.ListUploads: uploads.list_uploads,
+    }
+)
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What a worker is to be."""
+
+    name: str
+    config: HostConfig
+    others: dict[str, HostConfig] = {}
+
+
+class Worker:
+    """Takes connections and gives each a thread."""
+
+    def __init__(self, host: Host, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host = host
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._running: dict[Channel, float] = {}
+
+    def take(self, sock: socket.socket) -> None:
+        """Serve a connection in a thread of its own."""
+        thread = threading.Thread(target=self.serve, args=(sock,), daemon=True)
+        thread.start()
+
+    def serve(self, sock: socket.socket) -> None:
+        """Do what one connection asks for."""
+        channel = Channel(sock)
+        with self._lock:
+            self._running[channel] = self._clock()
+            busy = len(self._running)
+        try:
+            self._answer(channel, busy)
+        except ServiceLeftError:
+            pass  # whoever asked will look at what became of it
+        finally:
+            with self._lock:
+                del self._running[channel]
+            channel.close()
+
+    def _answer(self, channel: Channel, busy: int) -> None:
+        operation = channel.request()
+        try:
+            if isinstance(operation, ops.Health):
+                channel.answer(self._report(operation, channel))
+            else:
+                self._check_room(busy)
+                channel.answer(self._do(operation, channel))
+        except HubError as error:
+            channel.refuse(error)
+        except ServiceLeftError:
+            raise
+        except Exception as error:
+            log.exception("host %s: %s failed", self._host.name, tag_of(operation))
+            channel.refuse(
+                HubError(f"storage host {self._host.name}: {type(error).__name__}")
+            )
+
+    def _do(self, operation: ops.Operation[Any], channel: Channel) -> Any:
+        with in_words([]):
+            self._host.driver.before(operation)
+            self._host.ready()
+            return WORK[type(operation)](self._host, operation, channel)
+
+    def _report(self, operation: ops.Health, channel: Channel) -> ops.HostReport:
+        report: ops.HostReport = self._do(operation, channel)
+        now = self._clock()
+        with self._lock:
+            running = dict(self._running)
+        stuck = sum(
+            now - since > STUCK_SECONDS and one.is_left()
+            for one, since in running.items()
+        )
+        return msgspec.structs.replace(report, busy=len(running) - 1, stuck=stuck)
+
+    def _check_room(self, busy: int) -> None:
+        if busy > self._host.config.most_requests:
+            raise UnavailableError(
+                f"storage host {self._host.name} has {busy - 1} requests under way;"
+                " try again in a moment"
+            )
+
+
+def main() -> None:
+    """Be the worker of the service that started this process."""
+    die_with_parent(int(sys.argv[1]))
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s"
+    )
+    # Signals to the whole group are for the service: we end when it has.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.umask(0o022)
+    control = socket.socket(fileno=0)
+    setup = msgspec.msgpack.decode(control.recv(LARGEST_SETUP), type=Setup)
+    config = setup.config
+    driver = make_driver(config.driver, setup.name, config.path, config.options)
+    keep_capabilities((*FILES, SYS_ADMIN) if driver.needs_admin else FILES)
+    worker = Worker(Host(setup.name, config, driver, others=setup.others))
+    while True:
+        message, descriptors, *_ = socket.recv_fds(control, 1, 16)
+        if not message:
+            os._exit(0)
+        for descriptor in descriptors:
+            worker.take(socket.socket(fileno=descriptor))
+
+
+if __name__ == "__main__":
+    main()
