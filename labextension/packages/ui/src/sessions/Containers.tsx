@@ -18,9 +18,14 @@ const LOOKS: Record<string, { tone: Tone; Icon: typeof CircleCheck }> = {
 const ON_ITS_WAY = { tone: 'progress', Icon: LoaderCircle } as const;
 const FAILED = { tone: 'error', Icon: CircleAlert } as const;
 
-/** `A100 cuda-0`, and which part of it where it is not all of it. */
-export function describeDevice(held: HeldDevice, t: TFunction, language: string): string {
-  const name = `${held.model} ${held.name}`.trim();
+/** The beginning of a long identifier, by which people tell devices apart. */
+function shorten(name: string): string {
+  return name.replace(/^([A-Za-z]+-[0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '$1');
+}
+
+/** `A100 GPU-0badcafe`, and which part of it where it is not all of it. */
+function describeDevice(held: HeldDevice, t: TFunction, language: string): string {
+  const name = `${held.model} ${shorten(held.name)}`.trim();
   if (held.slices.length) {
     const slices = showRanges(held.slices);
     return t('containers.instance', { name, profile: acceleratorName(held.slot), slices });
@@ -34,7 +39,7 @@ export function describeDevice(held: HeldDevice, t: TFunction, language: string)
 }
 
 /** `[0, 1, 2, 5]` → `0–2, 5`. */
-export function showRanges(numbers: number[]): string {
+function showRanges(numbers: number[]): string {
   const ranges: [number, number][] = [];
   for (const number of [...numbers].sort((a, b) => a - b)) {
     const last = ranges.at(-1);
@@ -131,7 +136,11 @@ export function Devices({
     <span className="bai-lines">
       {held.map(each => {
         const text = describeDevice(each, t, language);
-        return <span key={`${each.name} ${each.slot} ${text}`}>{text}</span>;
+        return (
+          <span key={`${each.name} ${each.slot} ${text}`} title={each.name}>
+            {text}
+          </span>
+        );
       })}
     </span>
   );

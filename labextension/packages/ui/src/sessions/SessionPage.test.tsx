@@ -86,6 +86,7 @@ describe('the page of a session that waits', () => {
     expect(card.getByText('cpu: asks 4, 2 free on gpu-01')).toBeTruthy();
     expect(card.getByText('with 2 cpu')).toBeTruthy();
     expect(card.getByText('Nobody knows yet when it starts')).toBeTruthy();
+    expect(screen.getAllByText(/in the queue/)).toHaveLength(1); // and nothing twice
   });
 
   test('follows what the stream tells, without asking again', async () => {
@@ -145,6 +146,15 @@ test('a list follows the place in the queue, without asking', async () => {
   await tell(client, makeEvent({ ...row, status: 'SCHEDULED' }));
   expect(screen.queryByText(/in the queue/)).toBeNull();
   expect(service.asked).toEqual([]);
+});
+
+test('a fact without words of its own is told by the state it led to', async () => {
+  const { tell } = await open(makeShown());
+
+  await tell(makeEvent(makeSession(), { seq: 7, kind: 'session.started', text: '' }));
+
+  const history = within(screen.getByRole('region', { name: 'History' }));
+  expect(history.getByText('Running')).toBeTruthy();
 });
 
 describe('what an event leaves out', () => {
@@ -222,11 +232,12 @@ describe('the containers of a session', () => {
   });
 
   test('are not worth a table where there is one: its devices are a fact', async () => {
-    const half = { ...gpu, slot: 'cuda.shares', amount: '0.5' };
+    const name = 'GPU-2361c17c-ae50-5589-8eb6-775921be67fa';
+    const half = { ...gpu, name, slot: 'cuda.shares', amount: '0.5' };
     await open(makeShown({ containers: [makeContainer({ devices: [instance, half] })] }));
 
     expect(screen.queryByRole('region', { name: 'Containers' })).toBeNull();
     expect(screen.getByText('A100 gpu-1: NVIDIA 3g.20gb, slices 4–7')).toBeTruthy();
-    expect(screen.getByText('A100 gpu-0 (0.5 NVIDIA GPU share)')).toBeTruthy();
+    expect(screen.getByText('A100 GPU-2361c17c (0.5 NVIDIA GPU share)').title).toBe(name);
   });
 });

@@ -15,7 +15,7 @@ import { Containers, Devices } from './Containers';
 import { useStreamState } from './live';
 import { LoadError } from './SessionList';
 import { SessionActions } from './SessionTable';
-import { StatusWithReason } from './SessionStatus';
+import { SessionBadge, StatusWithReason } from './SessionStatus';
 import { useStopSession } from './stop';
 import { Waiting } from './Waiting';
 import { useWhy } from './why';
@@ -71,8 +71,16 @@ function Facts({ session }: { session: ShownSession }): JSX.Element {
   const slots = describeSlots(session.slots, t, language);
   // Of several containers, each tells its own.
   const held = size > 1 ? [] : (session.containers ?? []).flatMap(each => each.devices);
+  const why = useWhy(session);
   const facts: [string, ReactNode][] = [
-    [t('sessions.status'), <StatusWithReason key="status" session={session} />],
+    [
+      t('sessions.status'),
+      why ? (
+        <SessionBadge key="status" status={session.status} />
+      ) : (
+        <StatusWithReason key="status" session={session} />
+      )
+    ],
     [t('sessions.environment'), session.image],
     [t('sessions.resources'), size > 1 ? t('session.each', { slots, count: size }) : slots],
     [t('session.shmem'), shmem === null ? session.shmem : showAmount('shmem', shmem, language)],
@@ -121,7 +129,9 @@ function History({ id, polling }: { id: string; polling: boolean }): JSX.Element
         {data?.map(event => (
           <li key={event.seq}>
             <time dateTime={event.at}>{exactly(event.at, host.language)}</time>
-            <span>{event.text}</span>
+            <span>
+              {event.text || t(`status.${event.status}`, { defaultValue: event.kind })}
+            </span>
           </li>
         ))}
       </ol>
