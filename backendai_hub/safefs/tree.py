@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple, Self
+from uuid import uuid4
 
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.safefs.copying import Copier
 from backendai_hub.safefs.entries import Entry, describe, describe_entry, look_at
 from backendai_hub.safefs.errors import (
     EntryExistsError,
+    EntryMissingError,
     NotAFileError,
     in_words,
 )
 from backendai_hub.safefs.listing import Listing, Page, list_folder
+from backendai_hub.safefs.making import FILE_MODE, Owner, make_file, make_folder
+from backendai_hub.safefs.measuring import Usage, measure
 from backendai_hub.safefs.opening import open_beneath, open_folder, open_root
 from backendai_hub.safefs.paths import Parts, check_depth, quote
 from backendai_hub.safefs.placing import Conflict, place
@@ -22,18 +27,16 @@ from backendai_hub.safefs.removing import remove_content, remove_entry
 from backendai_hub.safefs.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-FILE_MODE: Final = 0o644
-FOLDER_MODE: Final = 0o755
 
+class Copied(NamedTuple):
+    """Where a copy is, its bytes, and how many pipes and the like were left out."""
 
-class Owner(NamedTuple):
-    """Whom new files belong to; None of these: whoever this process runs as."""
-
-    user: int
-    group: int
+    parts: Parts
+    bytes: int
+    skipped: int
 
 
 class Tree:
@@ -41,16 +44,28 @@ class Tree:
 
     The tree owns the descriptor it is made of, and closes it. Refusals are
     ``HubError`` whose words name the path; what they are about is unchanged.
+
+    What takes long to make is made in *staging*, a tree of the same file system, and
+    moved to its place when it is complete. A tree without one uses its own root.
     """
 
-    def __init__(self, root: int, *, owner: Owner | None = None) -> None:
+    def __init__(
+        self, root: int, *, owner: Owner | None = None, staging: Tree | None = None
+    ) -> None:
         self._root = root
         self._owner = owner
+        self._staging = staging
 
     @classmethod
-    def at(cls, path: str | Path, *, owner: Owner | None = None) -> Self:
+    def at(
+        cls,
+        path: str | Path,
+        *,
+        owner: Owner | None = None,
+        staging: Tree | None = None,
+    ) -> Self:
         """Open the tree at a path that the site chose, never a user."""
-        return cls(open_root(path), owner=owner)
+        return cls(open_root(path), owner=owner, staging=staging)
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +85,7 @@ class Tree:
         """Open the tree beneath a folder of this one."""
         with in_words(parts):
             opened = open_folder(self._root, parts, one_mount=True)
-        return Tree(opened, owner=self._owner)
+        return Tree(opened, owner=self._owner, staging=self._staging)
 
     def stat(self, parts: Parts) -> Entry:
         """Describe one entry; the root is a folder without a name."""
@@ -100,10 +115,8 @@ class Tree:
     def create(self, parts: Parts, *, mode: int = FILE_MODE) -> int:
         """Make a new, empty file and open it for reading and writing."""
         _check_new(parts)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         with in_words(parts):
-            made = open_beneath(self._root, parts, flags, mode, one_mount=True)
-            return self._give(made)
+            return make_file(self._root, parts, self._owner, mode=mode)
 
     def make_folder(
         self, parts: Parts, *, parents: bool = False, exist_ok: bool = False
@@ -172,14 +185,14 @@ class Tree:
         self,
         parts: Parts,
         *,
-        progress: Callable[[int], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
+        work: Work | None = None,
     ) -> int:
         """Remove an entry with everything in it; of the root only what is in it.
 
-        Returns how many entries were removed.
+        Returns how many entries were removed, which *work* counts. What was not
+        removed when it was stopped is where it was.
         """
-        work = Work(progress, cancelled)
+        work = work or Work()
         with in_words(parts):
             if not parts:
                 remove_content(self._root, work)
@@ -187,6 +200,62 @@ class Tree:
                 with self.folder_of(parts) as folder:
                     remove_entry(folder, parts[-1], work)
         return work.done
+
+    def copy(
+        self,
+        source: Parts,
+        target: Parts,
+        *,
+        conflict: Conflict = Conflict.FAIL,
+        to: Tree | None = None,
+        work: Work | None = None,
+    ) -> Copied:
+        """Copy an entry, also *to* another tree; it appears when it is complete.
+
+        *work* counts bytes, and may limit them.
+        """
+        _check_inside(source)
+        _check_new(target)
+        other, work = to or self, work or Work()
+        copier = Copier(other.owner, work)
+        with other.staged() as (unfinished, made):
+            with in_words(source), self.folder_of(source) as folder:
+                copier.copy(folder, source[-1], unfinished.fileno(), made)
+            placed = unfinished.move((made,), target, conflict=conflict, to=other)
+        return Copied(placed, work.done, copier.skipped)
+
+    def copy_all(self, to: Tree, *, work: Work | None = None) -> Copied:
+        """Copy everything of this tree into an empty one; what fails stays there."""
+        work = work or Work()
+        copier = Copier(to.owner, work)
+        with in_words(()):
+            copier.copy_content(self._root, to.fileno())
+        return Copied((), work.done, copier.skipped)
+
+    def usage(self, parts: Parts = (), *, work: Work | None = None) -> Usage:
+        """Add up what is below a folder; *work* counts entries."""
+        with in_words(parts):
+            folder = open_folder(self._root, parts, one_mount=True)
+            try:
+                return measure(folder, work or Work())
+            finally:
+                os.close(folder)
+
+    @property
+    def owner(self) -> Owner | None:
+        """Whom new files belong to."""
+        return self._owner
+
+    @contextmanager
+    def staged(self) -> Iterator[tuple[Tree, str]]:
+        """Name a place for what is unfinished; what is left there at the end goes."""
+        unfinished = self._staging or self
+        name = f".unfinished-{uuid4().hex}"
+        try:
+            yield unfinished, name
+        finally:
+            with suppress(EntryMissingError):
+                unfinished.remove((name,))
 
     def _open_file(self, parts: Parts, flags: int) -> int:
         with in_words(parts):
@@ -199,9 +268,7 @@ class Tree:
     def _make_one_folder(self, parts: Parts, *, exist_ok: bool) -> None:
         try:
             with in_words(parts), self.folder_of(parts) as folder:
-                os.mkdir(parts[-1], FOLDER_MODE, dir_fd=folder)
-                if self._owner is not None:
-                    os.close(self._give(open_folder(folder, parts[-1:])))
+                make_folder(folder, parts[-1], self._owner)
         except EntryExistsError:
             if not exist_ok:
                 raise
@@ -216,16 +283,6 @@ class Tree:
             yield folder
         finally:
             os.close(folder)
-
-    def _give(self, made: int) -> int:
-        """Let what was just made belong to the tree's owner."""
-        if self._owner is not None:
-            try:
-                os.fchown(made, self._owner.user, self._owner.group)
-            except OSError:
-                os.close(made)
-                raise
-        return made
 
 
 def _check_new(parts: Parts) -> None:

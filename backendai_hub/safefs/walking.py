@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from backendai_hub.safefs.opening import open_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 _KEPT: Final = 16
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
@@ -86,7 +86,7 @@ class Visit(NamedTuple):
     name: str
 
 
-def walk(top: int) -> Iterator[Visit]:
+def walk(top: int) -> Generator[Visit]:
     """Visit everything below *top*, a folder's entries before its folders.
 
     What disappears meanwhile is passed over, and what is mounted in the tree, too.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backendai_hub.safefs.errors import StoppedError
+from backendai_hub.safefs.errors import LimitExceededError, StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,13 +17,26 @@ class Work:
         self,
         progress: Callable[[int], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
+        *,
+        limit: int | None = None,
     ) -> None:
         self._progress = progress
         self._cancelled = cancelled
+        self._limit = limit
         self.done = 0
+
+    def expect(self, amount: int) -> None:
+        """Refuse *amount* more if that would be more than allowed."""
+        if self._limit is not None and self.done + amount > self._limit:
+            raise LimitExceededError(
+                f"at least {self.done + amount} bytes would be written; "
+                f"{self._limit} are allowed here",
+                limit=self._limit,
+            )
 
     def advance(self, amount: int) -> None:
         """Count *amount* more; raise :class:`StoppedError` if it shall end here."""
+        self.expect(amount)
         self.done += amount
         if self._cancelled is not None and self._cancelled():
             raise StoppedError("the work was stopped before its end", done=self.done)
