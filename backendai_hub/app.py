@@ -60,6 +60,7 @@ from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
 from backendai_hub.reconcilers.usage import UsageReconciler
 from backendai_hub.scheduling.warming import warm_up
+from backendai_hub.storage.hosts import StorageHosts
 
 DRAIN_SECONDS = 0.2
 _FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
@@ -177,6 +178,20 @@ class HubService(Application):
         {"cpu": "1", "mem": "1g"},
         help="What a session gets of cpu and mem if neither it nor its image says so.",
     ).tag(config=True)
+    storage_hosts = Dict(
+        help="""Where virtual folders lie, by name: a 'driver' (dir, btrfs, xfs,
+        gluster, cephfs), its 'path' on this machine, and if need be 'owner' (uid:gid
+        of people's files), 'require_mount', 'unmanaged_roots' and what the driver has
+        of its own. Unless anything is said here, there is one called local."""
+    ).tag(config=True)
+    local_folders = Unicode(
+        help="""The path of the storage host called local, which there is unless
+        storage_hosts is set; empty: there is none. 'backendai up' says it."""
+    ).tag(config=True)
+    default_storage_host = Unicode(
+        help="""The storage host of folders for which nobody names one. Empty: the only
+        one there is."""
+    ).tag(config=True)
     max_images_per_rescan = Integer(
         10_000,
         min=1,
@@ -225,6 +240,10 @@ class HubService(Application):
     @default("db_url")
     def _default_db_url(self) -> str:
         return f"sqlite+aiosqlite:///{self._folder / 'db' / 'backendai.sqlite'}"
+
+    @default("storage_hosts")
+    def _default_storage_hosts(self) -> dict[str, Any]:
+        return {"local": {"path": self.local_folders}} if self.local_folders else {}
 
     @default("lock_file")
     def _default_lock_file(self) -> str:
@@ -280,7 +299,7 @@ class HubService(Application):
 
     # --- wiring ------------------------------------------------------------------
 
-    def _build_platform(self, signals: Signals) -> Platform:
+    def _build_platform(self, signals: Signals, storage: StorageHosts) -> Platform:
         keys = self._folder / "keys"
         key = (keys / "database.key").read_bytes().strip()
         return Platform(
@@ -292,6 +311,7 @@ class HubService(Application):
                 (keys / "ca.key").read_bytes(), (keys / "ca.crt").read_bytes()
             ),
             settings=self._build_settings(),
+            storage=storage,
         )
 
     def _build_settings(self) -> Settings:
@@ -403,13 +423,15 @@ class HubService(Application):
         signals = Signals()
         if self.db_url.startswith("sqlite"):
             (self._folder / "db").mkdir(parents=True, exist_ok=True, mode=0o700)
-        platform = self._build_platform(signals)
+        storage = StorageHosts(self.storage_hosts, self.default_storage_host)
+        platform = self._build_platform(signals, storage)
         leadership = Leadership(platform.database)
         await leadership.take()
         # Not before: whoever serves meanwhile works with the tables as they are.
         await asyncio.to_thread(upgrade, self.db_url)
         await leadership.begin()
         await self._prepare(platform)
+        storage.start()
         warm_up()
         # What is there by now stays: looking through it for garbage would hold up
         # decisions by more than they take.
@@ -460,6 +482,7 @@ class HubService(Application):
         for server in servers:
             await server.close_all_connections()
         await nodes.close()
+        await storage.close()
         await leadership.close()
         await platform.database.close()
         if lost:

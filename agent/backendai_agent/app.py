@@ -120,6 +120,10 @@ class BackendAIAgent(Application):
         help="Where this node has the platform's storage hosts, such as {'local':"
         " '/srv/folders'}. Sessions with folders of others do not come here.",
     ).tag(config=True)
+    local_folders = Unicode(
+        help="Where the storage host called local is, which this node has unless"
+        " storage_hosts is set; empty: it has none. 'backendai up' says it."
+    ).tag(config=True)
     unmanaged_roots = List(
         Unicode(),
         help="Folders of this node below which administrators may let sessions see"
@@ -149,6 +153,10 @@ class BackendAIAgent(Application):
     @default("name")
     def _default_name(self) -> str:
         return socket.gethostname()
+
+    @default("storage_hosts")
+    def _default_storage_hosts(self) -> dict[str, str]:
+        return {"local": self.local_folders} if self.local_folders else {}
 
     @default("data_dir")
     def _default_data_dir(self) -> str:

@@ -161,6 +161,7 @@ def service_command(layout: Layout) -> Command:
         f"--HubService.prefix={layout.prefix}",
         f"--HubService.lock_file={folder.lock('service')}",
         f"--HubService.first_admin_file={folder.key('first-admin.json')}",
+        f"--HubService.local_folders={folder.folders}",
     ]
     return Command(name="service", argv=tuple(argv), version=layout.version)
 
@@ -182,6 +183,7 @@ def agent_command(layout: Layout) -> Command:
         f"--BackendAIAgent.runtime={layout.runtime}",
         "--BackendAIAgent.listen=127.0.0.1:0",
         f"--BackendAIAgent.lock_file={folder.lock('agent')}",
+        f"--BackendAIAgent.local_folders={folder.folders}",
     ]
     return Command(name="agent", argv=tuple(argv), version=layout.version)
 

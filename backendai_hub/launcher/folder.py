@@ -52,6 +52,11 @@ class DataFolder:
         return self.root / "agent"
 
     @property
+    def folders(self) -> Path:
+        """People's virtual folders, unless the site keeps them elsewhere."""
+        return self.root / "folders"
+
+    @property
     def connection(self) -> Path:
         """What a JupyterHub needs to know to use the platform."""
         return self.root / "connection.json"

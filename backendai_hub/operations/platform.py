@@ -21,6 +21,8 @@ from backendai_hub.db.engine import Database
 from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.guesses import GuessLimiter
 from backendai_hub.operations.refusals import RefusalLimiter
+from backendai_hub.operations.underway import Underway
+from backendai_hub.storage.hosts import StorageHosts
 
 
 def new_id() -> str:
@@ -112,6 +114,10 @@ class Settings:
     """What may run elsewhere stops by itself when its node was not heard so long."""
     lease_margin_seconds: float = 60.0
     """So much later it is taken for stopped, and may start again."""
+    folder_owners: frozenset[str] = frozenset({"user", "project"})
+    """Whose virtual folders can be: a user's, a project's, or either."""
+    folder_trash_days: int = 30
+    """Folders that were thrown away so long ago are removed for good; 0: never."""
 
 
 @dataclass(frozen=True)
@@ -138,3 +144,7 @@ class Platform:
     key_uses: KeyUses = field(default_factory=KeyUses)
     activity: ActivityWatch = field(default_factory=ActivityWatch)
     """What JupyterHub says of the use of sessions' servers."""
+    storage: StorageHosts = field(default_factory=StorageHosts)
+    """Where virtual folders lie; without a host everything is refused in words."""
+    folder_work: Underway = field(default_factory=Underway)
+    """What is done to folders on disk at this moment."""

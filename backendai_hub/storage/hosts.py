@@ -63,6 +63,10 @@ class StorageHosts:
         self._keeper(host)
         return self._configs[host]
 
+    def unmanaged_roots(self, host: str) -> tuple[str, ...]:
+        """List the folders below which a host's machine may have unmanaged ones."""
+        return tuple(self.config(host).unmanaged_roots)
+
     def health(self) -> dict[str, HostHealth]:
         """Tell how each host is."""
         return {name: keeper.health for name, keeper in self._keepers.items()}

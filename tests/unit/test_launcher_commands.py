@@ -48,6 +48,13 @@ def test_every_process_holds_its_lock(layout):
         assert str(layout.folder.lock(name)) in argv
 
 
+def test_service_and_node_look_for_people_s_folders_at_the_same_place(layout):
+    commands = by_name(layout)
+    for name, section in (("service", "HubService"), ("agent", "BackendAIAgent")):
+        said = f"--{section}.local_folders={layout.folder.folders}"
+        assert said in commands[name].argv
+
+
 def test_with_a_site_s_own_jupyterhub_there_is_no_public_port(tmp_path, layout):
     attached = attach(layout, "http://hub.example/hub/api")
 
