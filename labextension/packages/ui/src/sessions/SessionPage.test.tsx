@@ -157,6 +157,20 @@ test('a fact without words of its own is told by the state it led to', async () 
   expect(history.getByText('Running')).toBeTruthy();
 });
 
+test('a batch session that has ended says how', async () => {
+  const done = { status: 'TERMINATED', type: 'batch' } as const;
+  await open(makeShown({ ...done, result: 'failure' }));
+  expect(screen.getByText('Failed')).toBeTruthy();
+  cleanup();
+
+  await open(makeShown({ ...done, result: 'success' }));
+  expect(screen.getByText('Succeeded')).toBeTruthy();
+  cleanup();
+
+  await open(makeShown({ status: 'TERMINATED' }));
+  expect(screen.getAllByText('Ended')).not.toHaveLength(0);
+});
+
 describe('what an event leaves out', () => {
   test('stays as the service has told it', async () => {
     const shown = makeShown({

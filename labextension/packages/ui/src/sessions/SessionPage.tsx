@@ -76,7 +76,7 @@ function Facts({ session }: { session: ShownSession }): JSX.Element {
     [
       t('sessions.status'),
       why ? (
-        <SessionBadge key="status" status={session.status} />
+        <SessionBadge key="status" session={session} />
       ) : (
         <StatusWithReason key="status" session={session} />
       )

@@ -24,8 +24,18 @@ const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
   CANCELLED: Ban
 };
 
-export function SessionBadge({ status }: { status: SessionStatus }): JSX.Element {
+export function SessionBadge({ session }: { session: Session }): JSX.Element {
   const { t } = useTranslation();
+  const { status, result } = session;
+  if (status === 'TERMINATED' && result !== 'undefined') {
+    const failed = result === 'failure';
+    const Outcome = failed ? CircleAlert : CircleCheck;
+    return (
+      <Badge tone={failed ? 'error' : 'neutral'} icon={<Outcome size={14} />}>
+        {failed ? t('status.ERROR') : t('session.succeeded')}
+      </Badge>
+    );
+  }
   const tone = toneOf(status);
   const Icon = ICONS[status] ?? LoaderCircle;
   return (
@@ -45,7 +55,7 @@ export function StatusWithReason({ session }: { session: Session }): JSX.Element
   const reason = session.reason || t(`statusHint.${session.status}`, { defaultValue: '' });
   return (
     <span className="bai-status">
-      <SessionBadge status={session.status} />
+      <SessionBadge session={session} />
       {reason ? <span className="bai-reason">{reason}</span> : null}
       <Place why={why} />
     </span>
