@@ -57,6 +57,13 @@ def write_at(descriptor: int, content: memoryview, offset: int) -> int:
     return offset
 
 
+def sync_filesystem(folder: int) -> None:
+    """Have everything on the disk that was written to this filesystem."""
+    if _libc.syncfs(ctypes.c_int(folder)):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
 class Window:
     """Has a growing file written to the disk while it grows.
 

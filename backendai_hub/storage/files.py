@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from backendai_hub.safefs.entries import Entry
 from backendai_hub.safefs.listing import Listing, Page
-from backendai_hub.safefs.placing import Conflict
+from backendai_hub.safefs.paths import show_path
+from backendai_hub.safefs.tree import Tree
 from backendai_hub.safefs.work import Work
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.ops import (
+    CopyEntry,
+    Counted,
     Done,
     ListEntries,
     MakeDirectory,
     MoveEntry,
+    Placed,
     RemoveEntry,
+    ScanUsage,
     StatEntry,
 )
 from backendai_hub.storage.work import Host, hidden_names, read_visible
@@ -47,13 +54,23 @@ def make_directory(host: Host, op: MakeDirectory, channel: Channel) -> Entry:
         return tree.stat(parts)
 
 
-def move_entry(host: Host, op: MoveEntry, channel: Channel) -> None:
+def move_entry(host: Host, op: MoveEntry, channel: Channel) -> Placed:
     """Move or rename an entry."""
-    conflict = Conflict.REPLACE if op.overwrite else Conflict.FAIL
     source = read_visible(op.place, op.path)
     target = read_visible(op.place, op.target)
     with host.ground.tree(op.place) as tree:
-        tree.move(source, target, conflict=conflict)
+        placed = tree.move(source, target, conflict=op.conflict)
+    return Placed(path=show_path(placed))
+
+
+def copy_entry(host: Host, op: CopyEntry, channel: Channel) -> Placed:
+    """Copy an entry, which appears when it is complete."""
+    source = read_visible(op.place, op.path)
+    target = read_visible(op.place, op.target)
+    work = watch(channel, unit="bytes", limit=op.most_bytes)
+    with host.tree(op.place) as tree:
+        made = tree.copy(source, target, conflict=op.conflict, work=work)
+    return Placed(path=show_path(made.parts), bytes=made.bytes, skipped=made.skipped)
 
 
 def remove_entry(host: Host, op: RemoveEntry, channel: Channel) -> Done:
@@ -63,6 +80,23 @@ def remove_entry(host: Host, op: RemoveEntry, channel: Channel) -> Done:
         return Done(count=tree.remove(parts, work=watch(channel)))
 
 
-def watch(channel: Channel) -> Work:
+def scan(host: Host, op: ScanUsage, channel: Channel) -> Counted:
+    """Count what is in a scope, or in one place."""
+    if op.place is not None:
+        with host.ground.tree(op.place) as tree:
+            found = tree.usage(work=watch(channel))
+    else:
+        with host.ground.scope(op.scope) as scope:
+            found = Tree(scope).usage(work=watch(channel))
+    return Counted(bytes=found.bytes, files=found.entries)
+
+
+def watch(
+    channel: Channel,
+    *,
+    total: int | None = None,
+    unit: Literal["bytes", "entries"] = "entries",
+    limit: int | None = None,
+) -> Work:
     """Tell the service how far it is, and end when nobody waits any more."""
-    return Work(channel.progress)
+    return Work(lambda done: channel.progress(done, total, unit), limit=limit)

@@ -7,7 +7,9 @@ it is complete. So whatever a crash leaves can be told apart, and done again.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from backendai_hub.core.errors import InvalidRequestError, NotFoundError
 from backendai_hub.core.vfolders import folder_parts
@@ -28,7 +30,7 @@ from backendai_hub.storage.places import (
 )
 from backendai_hub.storage.work import Host
 
-SHELF_MODE = 0o711
+SHELF_MODE: Final = 0o711
 """Of the folders above a folder: they can be passed through, not listed."""
 
 
@@ -38,12 +40,17 @@ def make(host: Host, op: MakeFolder, channel: Channel) -> None:
         with host.ground.folder(op.place):
             return  # it is there, which is all that is asked of it
     *_, name = folder_parts(op.place.scope, op.place.folder_id)
-    with host.ground.scope(op.place.scope) as scope, in_words([]):
-        shelf = _make_shelf(scope, op.place)
+    with (
+        host.ground.scope(op.place.scope) as scope,
+        in_words(()),
+        open_shelf(scope, op.place) as shelf,
+    ):
+        made = make_folders(shelf, [name], mode=FOLDER_MODE)
         try:
-            _make_folder(host, shelf, name)
+            give(made, host.owner)
+            os.fsync(made)
         finally:
-            os.close(shelf)
+            os.close(made)
 
 
 def remove(host: Host, op: RemoveFolder, channel: Channel) -> Done:
@@ -90,18 +97,16 @@ def _remove(removing: int, folder_id: str, channel: Channel) -> int:
     return count
 
 
-def _make_shelf(scope: int, place: Place) -> int:
+@contextmanager
+def open_shelf(scope: int, place: Place) -> Iterator[int]:
     """Open the folder that has a place, made if need be and not removed meanwhile."""
     shelves = folder_parts(place.scope, place.folder_id)[1:-1]
-    while True:
+    opened = -1
+    while opened < 0:
+        # Whoever removed the last folder in it has removed it, too.
         with suppress(FileNotFoundError):
-            return make_folders(scope, shelves, mode=SHELF_MODE)
-
-
-def _make_folder(host: Host, shelf: int, name: str) -> None:
-    made = make_folders(shelf, [name], mode=FOLDER_MODE)
+            opened = make_folders(scope, shelves, mode=SHELF_MODE)
     try:
-        give(made, host.owner)
-        os.fsync(made)
+        yield opened
     finally:
-        os.close(made)
+        os.close(opened)

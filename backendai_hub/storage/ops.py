@@ -14,11 +14,11 @@ import msgspec
 
 from backendai_hub.safefs.entries import Entry, Kind
 from backendai_hub.safefs.listing import Order, Page
+from backendai_hub.safefs.members import ArchiveKind, Limits
 from backendai_hub.safefs.placing import Conflict
 
 T_co = TypeVar("T_co", covariant=True)
 
-ArchiveKind = Literal["zip", "tar", "tar.gz"]
 ChecksumKind = Literal["sha1", "sha256", "md5", "crc32"]
 
 
@@ -86,6 +86,17 @@ class UploadState(msgspec.Struct, frozen=True, kw_only=True):
     """How much of an upload has safely arrived."""
 
     offset: int
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """Where something is now, which may be under another name than was asked for."""
+
+    path: str
+    bytes: int = 0
+    """How much was copied or unpacked."""
+    files: int = 0
+    skipped: int = 0
+    """Pipes, devices and, in archives, links, which were left out."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,6 +239,7 @@ class CloneFolder(Operation[Done], frozen=True, kw_only=True, tag="clone-folder"
     source: Place
     target: Place
     source_host: str = ""
+    most_bytes: int | None = None
 
 
 # --- entries -----------------------------------------------------------------------
@@ -264,22 +276,25 @@ class MakeDirectory(Operation[Entry], frozen=True, kw_only=True, tag="make-direc
     exist_ok: bool = False
 
 
-class MoveEntry(Operation[None], frozen=True, kw_only=True, tag="move-entry"):
+class MoveEntry(Operation[Placed], frozen=True, kw_only=True, tag="move-entry"):
     """Move or rename an entry inside its folder."""
 
+    answer: ClassVar[Any] = Placed
     place: Place
     path: str
     target: str
-    overwrite: bool = False
+    conflict: Conflict = Conflict.FAIL
 
 
-class CopyEntry(Operation[Done], frozen=True, kw_only=True, tag="copy-entry"):
-    """Copy an entry inside its folder."""
+class CopyEntry(Operation[Placed], frozen=True, kw_only=True, tag="copy-entry"):
+    """Copy an entry inside its folder; the copy appears when it is complete."""
 
-    answer: ClassVar[Any] = Done
+    answer: ClassVar[Any] = Placed
     place: Place
     path: str
     target: str
+    conflict: Conflict = Conflict.FAIL
+    most_bytes: int | None = None
 
 
 class RemoveEntry(Operation[Done], frozen=True, kw_only=True, tag="remove-entry"):
@@ -300,12 +315,10 @@ class TrashEntry(Operation[None], frozen=True, kw_only=True, tag="trash-entry"):
     by: str = ""
 
 
-class RestoreEntry(
-    Operation[Published], frozen=True, kw_only=True, tag="restore-entry"
-):
+class RestoreEntry(Operation[Placed], frozen=True, kw_only=True, tag="restore-entry"):
     """Put back what was thrown away; to *target*, or to where it was."""
 
-    answer: ClassVar[Any] = Published
+    answer: ClassVar[Any] = Placed
     place: Place
     entry_id: str
     target: str = ""
@@ -434,18 +447,20 @@ class Archive(Operation[ArchiveHead], frozen=True, kw_only=True, tag="archive"):
     answer: ClassVar[Any] = ArchiveHead
     place: Place
     paths: list[str]
-    kind: ArchiveKind = "zip"
+    kind: ArchiveKind = ArchiveKind.ZIP
 
 
-class ExtractArchive(Operation[Done], frozen=True, kw_only=True, tag="extract-archive"):
-    """Unpack the archive at *path* into the folder *target*."""
+class ExtractArchive(
+    Operation[Placed], frozen=True, kw_only=True, tag="extract-archive"
+):
+    """Unpack the archive at *path* into the folder *target*, all of it or nothing."""
 
-    answer: ClassVar[Any] = Done
+    answer: ClassVar[Any] = Placed
     place: Place
     path: str
     target: str
-    most_entries: int = 1_000_000
-    most_bytes: int | None = None
+    conflict: Conflict = Conflict.FAIL
+    limits: Limits = Limits()
 
 
 AnyOperation = (

@@ -1,7 +1,7 @@
 """Where things lie on a host, and how a worker gets hold of them.
 
 Inside a scope, beside its folders, lies what belongs to them but is not theirs to see:
-uploads that are not complete, what was thrown away, what is being removed or copied.
+uploads that are not complete, what was thrown away, what is being removed or made.
 All of it counts in the scope's quota. A place that is not managed has the same in its
 own folder ``.backendai``.
 """
@@ -22,6 +22,7 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.ids import is_id
 from backendai_hub.core.vfolders import folder_parts, split_scope
+from backendai_hub.safefs.errors import in_words
 from backendai_hub.safefs.making import Owner
 from backendai_hub.safefs.opening import open_folder, open_root
 from backendai_hub.safefs.tree import Tree
@@ -32,6 +33,7 @@ UPLOADS: Final = ".uploads"
 TRASH: Final = ".trash"
 REMOVING: Final = ".removing"
 CLONING: Final = ".cloning"
+STAGING: Final = ".staging"
 OURS: Final = ".backendai"
 """Where an unmanaged folder keeps what is not for people to see."""
 FOLDER_MODE: Final = 0o755
@@ -95,7 +97,7 @@ class Ground:
     @contextmanager
     def beside(self, place: Place, *names: str) -> Iterator[int]:
         """Open a folder of ours that belongs to *place*, making it if it is missing."""
-        with self._beside(place) as base:
+        with self._beside(place) as base, in_words(()):
             opened = make_folders(base, names, mode=PRIVATE_MODE)
         try:
             yield opened

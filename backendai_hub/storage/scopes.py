@@ -29,11 +29,11 @@ from backendai_hub.storage.ops import (
     ScopeUse,
     SetLimit,
 )
-from backendai_hub.storage.places import CLONING, REMOVING, TRASH, UPLOADS
+from backendai_hub.storage.places import CLONING, REMOVING, STAGING, TRASH, UPLOADS
 from backendai_hub.storage.work import Host
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
-_OURS: Final = (UPLOADS, TRASH, REMOVING, CLONING)
+_OURS: Final = (UPLOADS, TRASH, REMOVING, CLONING, STAGING)
 
 
 def look(host: Host, op: Health, channel: Channel) -> HostReport:

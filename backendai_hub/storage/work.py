@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
-from backendai_hub.core.errors import ForbiddenError, UnavailableError
+from backendai_hub.core.errors import ForbiddenError, HubError, UnavailableError
 from backendai_hub.safefs.making import Owner
 from backendai_hub.safefs.paths import Parts, read_path
+from backendai_hub.safefs.tree import Tree
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.configuration import HostConfig
 from backendai_hub.storage.drivers.base import StorageDriver
+from backendai_hub.storage.durable import list_names
 from backendai_hub.storage.ops import Operation, Place
-from backendai_hub.storage.places import OURS, Ground
+from backendai_hub.storage.places import OURS, STAGING, Ground
+
+log = logging.getLogger("backendai_hub.storage.worker")
 
 
 @dataclass
@@ -35,6 +42,12 @@ class Host:
     preparing: threading.Lock = field(default_factory=threading.Lock)
     scopes: threading.Lock = field(default_factory=threading.Lock)
     """Held while scopes are made, which need numbers that nobody else has."""
+    texts: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a small file is looked at and replaced."""
+    token: str = field(default_factory=lambda: uuid4().hex)
+    """This worker's own: what lies about under another's nobody will finish."""
+    swept: set[Place] = field(default_factory=set)
+    """Where somebody has looked for that."""
 
     def __post_init__(self) -> None:
         self.ground = Ground(self.config)
@@ -56,6 +69,39 @@ class Host:
                         pass
                 self.capabilities = self.driver.prepare()
             return self.capabilities
+
+    @contextmanager
+    def staging(self, place: Place) -> Iterator[Tree]:
+        """Open where things of *place* are made before they appear."""
+        self._sweep(place)
+        with self.ground.beside(place, STAGING, self.token) as opened:
+            yield Tree(opened, owner=self.owner)
+
+    @contextmanager
+    def tree(self, place: Place) -> Iterator[Tree]:
+        """Open a folder in which things can be made; they appear when complete."""
+        with self.ground.folder(place) as opened, self.staging(place) as staging:
+            yield Tree(opened, owner=self.owner, staging=staging)
+
+    def _sweep(self, place: Place) -> None:
+        """Remove, beside all else, what workers before this one left unfinished."""
+        key = Place(scope=place.scope, unmanaged=place.unmanaged)
+        with self.lock:
+            if key in self.swept:
+                return
+            self.swept.add(key)
+        sweep = threading.Thread(target=self._remove_unfinished, args=(key,))
+        sweep.daemon = True
+        sweep.start()
+
+    def _remove_unfinished(self, place: Place) -> None:
+        try:
+            with self.ground.beside(place, STAGING) as opened:
+                for name in list_names(opened):
+                    if name != self.token:
+                        Tree(opened).remove((name,))
+        except HubError as error:
+            log.warning("host %s: unfinished work stays: %s", self.name, error)
 
     def ground_of(self, other: str) -> Ground:
         """Return the ground of another host of this machine, or of this one."""

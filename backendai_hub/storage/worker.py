@@ -23,7 +23,16 @@ import msgspec
 
 from backendai_hub.core.errors import HubError, UnavailableError
 from backendai_hub.safefs.errors import in_words
-from backendai_hub.storage import files, folders, ops, scopes, uploads
+from backendai_hub.storage import (
+    cloning,
+    contents,
+    files,
+    folders,
+    ops,
+    scopes,
+    trash,
+    uploads,
+)
 from backendai_hub.storage.channel import Channel, ServiceLeftError
 from backendai_hub.storage.configuration import HostConfig
 from backendai_hub.storage.drivers import make_driver
@@ -52,11 +61,22 @@ WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
         ops.ListFolders: scopes.list_folders,
         ops.MakeFolder: folders.make,
         ops.RemoveFolder: folders.remove,
+        ops.CloneFolder: cloning.clone,
+        ops.ScanUsage: files.scan,
         ops.ListEntries: files.list_entries,
         ops.StatEntry: files.stat_entry,
         ops.MakeDirectory: files.make_directory,
         ops.MoveEntry: files.move_entry,
+        ops.CopyEntry: files.copy_entry,
         ops.RemoveEntry: files.remove_entry,
+        ops.TrashEntry: trash.throw_away,
+        ops.RestoreEntry: trash.restore,
+        ops.ListTrash: trash.list_trash,
+        ops.EmptyTrash: trash.empty,
+        ops.ReadFile: contents.read,
+        ops.WriteText: contents.write_text,
+        ops.Archive: contents.send_archive,
+        ops.ExtractArchive: contents.unpack,
         ops.BeginUpload: uploads.begin,
         ops.UploadOffset: uploads.tell_offset,
         ops.AppendUpload: uploads.append,
