@@ -8,7 +8,6 @@ point does nothing. The names, in the order a container passes them:
 ``agent.ordered``      the order was received, nothing is written yet
 ``agent.prepared``     the container's folder exists
 ``agent.pulling``      the environment is being fetched
-``agent.mounting``     in the program that mounts its folders: nothing in its room yet
 ``agent.mounted``      its folders are mounted for its start
 ``agent.activated``    environment and arguments (secrets) are written
 ``agent.recorded``     the intent to start is durable

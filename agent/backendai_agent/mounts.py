@@ -107,6 +107,8 @@ class Mounts:
         may_mount = await asyncio.to_thread(self._try_to_mount)
         self._site = replace(self._site, may_mount=may_mount)
         await self.look()
+        for host in sorted({*self._settings.hosts} - {*self.present}):
+            self._log.error("the storage host %s is not there", host)
 
     async def look(self) -> bool:
         """See which hosts answer; returns whether others do than before."""

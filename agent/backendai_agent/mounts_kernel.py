@@ -29,6 +29,7 @@ _EMPTY_PATH: Final = 0x1000
 _FROM_EMPTY_PATH: Final = 0x4
 _TO_EMPTY_PATH: Final = 0x40
 _MS_NO_SUID, _MS_NO_DEVICES, _MS_NO_PROGRAMS = 0x2, 0x4, 0x8
+_MS_PRIVATE: Final = 0x40000
 _DETACH: Final = 0x2
 _NO_FOLLOW: Final = 0x8
 _NEW_USERS: Final = 0x10000000
@@ -66,11 +67,18 @@ def put_tree(tree: int, place: int) -> None:
 
 
 def mount_room(path: str) -> None:
-    """Mount a small file system of memory at *path*, for mounts to lie in."""
+    """Mount a small file system of memory at *path*, for mounts to lie in.
+
+    What is mounted in it is nobody else's: taking that away here must not take it out
+    of a container that has bound it.
+    """
     flags = _MS_NO_SUID | _MS_NO_DEVICES | _MS_NO_PROGRAMS
     options = b"mode=0700,size=64k,nr_inodes=1024"
     name, kind = b"backendai-mounts", b"tmpfs"
-    if _libc.mount(name, os.fsencode(path), kind, ctypes.c_ulong(flags), options):
+    where = os.fsencode(path)
+    if _libc.mount(name, where, kind, ctypes.c_ulong(flags), options):
+        raise _last_error()
+    if _libc.mount(None, where, None, ctypes.c_ulong(_MS_PRIVATE), None):
         raise _last_error()
 
 

@@ -88,7 +88,7 @@ def check_target(target: str) -> None:
     The service refuses such targets too; but it is this node that would run it.
     """
     path = PurePosixPath(target)
-    plain = str(path) == target and path.is_absolute() and ".." not in path.parts
+    plain = str(path) == target and path.root == "/" and ".." not in path.parts
     if not plain or not target.isprintable() or len(target.encode()) > 4000:
         raise RuntimeFailure(f"{target[:200]!r} is no place for a folder")
     if target in _NEVER_HIDDEN or path.parts[1] in SYSTEM:

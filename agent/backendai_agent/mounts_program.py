@@ -18,7 +18,6 @@ from typing import Final
 import msgspec
 
 from backendai_agent import mounts_kernel as kernel
-from backendai_agent.crashpoints import crashpoint
 from backendai_agent.mounts_plan import Step, check_owner
 from backendai_agent.runtimes.base import Resident, RuntimeFailure
 from backendai_hub.core.errors import HubError
@@ -72,7 +71,6 @@ def run(order: Order) -> Outcome:
 def _bind_all(order: Order, opened: contextlib.ExitStack) -> None:
     room = Path(order.room)
     kernel.mount_room(order.room)
-    crashpoint("agent.mounting")
     sources: list[int] = []
     trees: list[int] = []
     for number, step in enumerate(order.steps):
@@ -121,6 +119,7 @@ def _open_source(step: Step, opened: contextlib.ExitStack) -> int:
     """Open what is to be shown, following no link that anybody could have made."""
     try:
         root = _keep(opened, os.open(step.root, _FOLDER | os.O_CLOEXEC))
+        os.statvfs(root)  # which its server has to answer
     except OSError as error:
         raise RuntimeFailure(
             f"the storage host {step.host!r} is not there on this node, so the folder"
@@ -159,12 +158,10 @@ def _open_inside(
 
 def _explain(parts: Sequence[str], target: str, error: OSError) -> str:
     path = "/".join(parts)[:200]
-    if error.errno == errno.ELOOP:
-        why = "it is, or leads through, a link, and links are not followed"
+    if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+        why = "it is no folder, or leads through a link, and links are not followed"
     elif error.errno == errno.ENOENT:
         why = "there is no such folder"
-    elif error.errno == errno.ENOTDIR:
-        why = "it is no folder"
     else:
         why = error.strerror or str(error)
     return f"{path!r} in the folder for {target} cannot be mounted: {why}"

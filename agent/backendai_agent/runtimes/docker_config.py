@@ -61,6 +61,8 @@ DEFAULT_SHARED_MEMORY: Final = 64 << 20
 NO_DEVICES: Final = {"NVIDIA_VISIBLE_DEVICES": "void"}
 """Images ask for ``all`` in their own environment; nobody gets what is not theirs."""
 
+KEEP_OWNER: Final = {"TAR_OPTIONS": "--no-same-owner"}
+"""Files in folders are always the session's own; root's tar would insist on others."""
 
 NVIDIA: Final = "nvidia.com/gpu="
 
@@ -177,6 +179,7 @@ def container_config(
     profile = choose_profile(spec)
     environ = {
         **NO_DEVICES,
+        **(KEEP_OWNER if patch.folders else {}),
         **surface.environ,
         **patch.environ,
         "HOME": HOME,
