@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -171,20 +171,29 @@ def tell_waits(
     return "; ".join(reasons)
 
 
-async def load_waits(
-    connection: AsyncConnection, records: Iterable[SessionRecord], now: datetime
+def tell_all_waits(
+    records: Iterable[SessionRecord],
+    unmet: Mapping[str, Sequence[Dependency]],
+    now: datetime,
 ) -> dict[str, str]:
     """Say which of these wait for other sessions or for a time, and for which."""
-    jobs = [record for record in records if record.is_batch]
-    if not jobs:
-        return {}
+    told = (
+        (record.id, tell_waits(record, unmet.get(record.id, ()), now))
+        for record in records
+        if record.is_batch
+    )
+    return {session_id: text for session_id, text in told if text}
+
+
+async def load_unmet(
+    connection: AsyncConnection, records: Iterable[SessionRecord]
+) -> dict[str, list[Dependency]]:
+    """Return the sessions that any of these waits for, by who does."""
     unmet: dict[str, list[Dependency]] = {}
-    for first in await list_unmet(connection):
-        unmet.setdefault(first.waiting, []).append(first)
-    told = {
-        record.id: tell_waits(record, unmet.get(record.id, ()), now) for record in jobs
-    }
-    return {i: text for i, text in told.items() if text}
+    if any(record.is_batch for record in records):
+        for first in await list_unmet(connection):
+            unmet.setdefault(first.waiting, []).append(first)
+    return unmet
 
 
 async def list_timed_out(

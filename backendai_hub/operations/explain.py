@@ -10,32 +10,31 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from math import ceil
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.api.explanations import PossibleChange, Why
+from backendai_hub.api.explanations import Why
 from backendai_hub.core.access import Action, Principal, Target, can
 from backendai_hub.core.errors import NotFoundError, TooManyRequestsError
 from backendai_hub.core.nouns import Verb, noun_of
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus, SessionType
 from backendai_hub.core.slots import parse_amount, parse_slots
-from backendai_hub.core.times import format_time
-from backendai_hub.db.batch import Dependency, list_unmet, tell_waits
+from backendai_hub.db.batch import Dependency, tell_waits
 from backendai_hub.db.groups import list_allowed
 from backendai_hub.db.images import load_images
 from backendai_hub.db.running import load_running
 from backendai_hub.db.sessions import SessionRecord, get_record
+from backendai_hub.operations.explain_words import LONG_AGO, Asked, Seen, tell_why
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.preemption_views import tell_room
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import get_allowed
-from backendai_hub.scheduling.changes import Change, tell_change
-from backendai_hub.scheduling.explain import Explainer, Explanation, Waits
+from backendai_hub.scheduling.chains import Waits
+from backendai_hub.scheduling.explain import Explainer, Explanation
 from backendai_hub.scheduling.holds import tell_window
 from backendai_hub.scheduling.snapshot import PendingSession, RunningSession, Snapshot
 
@@ -49,29 +48,6 @@ _READ_RESERVATIONS: Final = noun_of("reservation").action(Verb.READ)
 
 Choose = Callable[[Sequence[Sequence[str]]], Sequence[str]]
 """Picks sessions out of the lines that they wait in, in order."""
-_BEFORE: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Asked(NamedTuple):
-    """What has to be known of a session beside what the scheduler knows."""
-
-    record: SessionRecord
-    groups: Mapping[str, str]
-    """The resource groups that it may wait in, by id, with their names."""
-    least: Mapping[str, int]
-    firsts: Sequence[Dependency] = ()
-    """The batch sessions that it waits for."""
-
-
-class Seen(NamedTuple):
-    """What an answer is put into words with: a session, and names."""
-
-    session: PendingSession
-    nodes: Mapping[str, str]
-    after: str = ""
-    """The session that has to end, as far as the reader may know."""
-    windows: Mapping[str, str] = {}
-    """What is said of reservations, and the names of those the reader may know."""
 
 
 class Outlook(NamedTuple):
@@ -90,6 +66,7 @@ class ExplanationDesk:
         self._lock = asyncio.Lock()
         self._explainer: Explainer | None = None
         self._queue: Mapping[str, PendingSession] = {}
+        self._waits: Mapping[str, Waits] = {}
         self._nodes: Mapping[str, str] = {}
         self._windows: Mapping[str, str] = {}
         self._is_slow = False
@@ -110,9 +87,10 @@ class ExplanationDesk:
             return replace(told, hangs_on=room or "it does not wait in the queue")
         async with self._lock:
             explainer = await self._look(platform, is_known=session_id in self._queue)
-            found = await asyncio.to_thread(_ask, explainer, asked, self._queue)
+            found = await asyncio.to_thread(_ask, explainer, asked, self._waits)
             # As they are in this pass: others may ask for the next one meanwhile.
             session, nodes = self._queue.get(session_id), self._nodes
+            through = self._name_waiting(found)
             windows = self._name_windows(principal)
         if session is None and (left := self._seconds_left()):
             told_later = "it has come since the queue was last looked at"
@@ -121,7 +99,7 @@ class ExplanationDesk:
             return replace(told, hangs_on="it starts with the scheduler's next pass")
         after = explainer.find_running(found.after)
         name = await _name_visible(platform, principal, after)
-        return _tell(asked, found, Seen(session, nodes, name, windows))
+        return tell_why(asked, found, Seen(session, nodes, name, through, windows))
 
     async def tell_owners(self, platform: Platform, choose: Choose) -> list[Why]:
         """Say why those whom *choose* picks wait, as their owners may know it.
@@ -134,20 +112,20 @@ class ExplanationDesk:
             records = [known[i] for i in choose(explainer.lines) if i in known]
             async with platform.database.read() as connection:
                 asked = [await _read_asked(connection, r) for r in records]
-            queue, nodes = self._queue, self._nodes
+            queue, nodes, waits = self._queue, self._nodes, self._waits
             found = await asyncio.to_thread(
-                lambda: _ask_all(explainer, asked, queue, self._clock)
+                lambda: _ask_all(explainer, asked, waits, self._clock)
             )
+            paths = [self._name_waiting(explanation) for explanation in found]
         told = []
-        for one, explanation in zip(asked, found, strict=False):
+        for one, explanation, path in zip(asked, found, paths, strict=False):
             if explanation is None:
                 continue
             after = explainer.find_running(explanation.after)
             own = after is not None and after.owner_id == one.record.owner_id
             name = await _name_of(platform, after) if own else ""
-            told.append(
-                _tell(one, explanation, Seen(queue[one.record.id], nodes, name))
-            )
+            seen = Seen(queue[one.record.id], nodes, name, path)
+            told.append(tell_why(one, explanation, seen))
         return told
 
     async def consider(
@@ -186,7 +164,7 @@ class ExplanationDesk:
             return Outlook([nodes[node] for node in verdict.nodes], None)
         after = explainer.find_running(found.after)
         name = await _name_visible(platform, principal, after)
-        why = _tell(asked, found, Seen(session, nodes, name, windows))
+        why = tell_why(asked, found, Seen(session, nodes, name, (), windows))
         return Outlook((), replace(why, session=""))
 
     @asynccontextmanager
@@ -214,6 +192,7 @@ class ExplanationDesk:
             snapshot = replace(snapshot, running=running)
         explainer = await asyncio.to_thread(Explainer, snapshot)
         self._keep(explainer, snapshot)
+        self._waits = _list_waits(self._view, self._queue)
         ended = self._clock()
         took = ended - began
         size = len(snapshot.queue) + len(snapshot.nodes)
@@ -226,6 +205,12 @@ class ExplanationDesk:
         if self._explainer is None or not self._is_slow:
             return 0
         return max(0, ceil(self._until - self._clock()))
+
+    def _name_waiting(self, found: Explanation | None) -> Sequence[str]:
+        """Name those that wait and are waited for: they are their owner's, too."""
+        known = {} if self._view is None else self._view.records
+        through = () if found is None else found.through
+        return [known[i].name if i in known else "another one" for i in through]
 
     def _name_windows(self, principal: Principal) -> Mapping[str, str]:
         return self._windows if can(principal, _READ_RESERVATIONS) else {}
@@ -241,23 +226,38 @@ class ExplanationDesk:
 
 
 def _ask(
-    explainer: Explainer, asked: Asked, queue: Mapping[str, PendingSession]
+    explainer: Explainer, asked: Asked, waits: Mapping[str, Waits]
 ) -> Explanation | None:
-    session = queue.get(asked.record.id)
     return explainer.explain(
         asked.record.id,
         groups=tuple(asked.groups),
         least=asked.least,
-        waits=None if session is None else _waits_of(asked, session),
+        waits=waits.get(asked.record.id),
+        others=waits,
     )
 
 
-def _waits_of(asked: Asked, session: PendingSession) -> Waits | None:
-    """Return which sessions *session* waits for, if nothing but its time does, too."""
-    record, firsts = asked.record, asked.firsts
-    begins = _BEFORE if record.starts_at is None else record.starts_at
-    both = {tell_waits(record, firsts, moment) for moment in (_BEFORE, begins)}
-    if not firsts or session.hold not in both:
+def _list_waits(
+    view: QueueView, queue: Mapping[str, PendingSession]
+) -> dict[str, Waits]:
+    """Return who waits for others, or for its time, and for nothing else."""
+    found = {}
+    for record in view.records.values():
+        firsts = view.unmet.get(record.id, ())
+        if record.id in queue and (firsts or record.starts_at is not None):
+            waits = _waits_of(record, firsts, queue[record.id])
+            if waits is not None:
+                found[record.id] = waits
+    return found
+
+
+def _waits_of(
+    record: SessionRecord, firsts: Sequence[Dependency], session: PendingSession
+) -> Waits | None:
+    """Return what *session* waits for, unless something else holds it up, too."""
+    begins = LONG_AGO if record.starts_at is None else record.starts_at
+    both = {tell_waits(record, firsts, moment) for moment in (LONG_AGO, begins)}
+    if not session.hold or session.hold not in both:
         return None
     ids = tuple(first.id for first in firsts)
     return Waits(firsts=ids, moment=int(begins.timestamp()))
@@ -266,43 +266,17 @@ def _waits_of(asked: Asked, session: PendingSession) -> Waits | None:
 def _ask_all(
     explainer: Explainer,
     asked: Iterable[Asked],
-    queue: Mapping[str, PendingSession],
+    waits: Mapping[str, Waits],
     clock: Callable[[], float],
 ) -> list[Explanation | None]:
     """Explain one after the other, at least one, until that has taken long enough."""
     found: list[Explanation | None] = []
     until = clock() + _QUICK_SECONDS
     for one in asked:
-        found.append(_ask(explainer, one, queue))
+        found.append(_ask(explainer, one, waits))
         if clock() >= until:
             break
     return found
-
-
-def _tell(asked: Asked, found: Explanation, seen: Seen) -> Why:
-    session = seen.session
-    names = {**seen.nodes, **asked.groups}
-    told = Why(
-        session=found.session,
-        status=SessionStatus.PENDING,
-        position=found.position,
-        waiting=found.waiting,
-        reasons=[_name_windows(reason, seen.windows) for reason in found.reasons],
-        changes=[_tell_change(c, session, names) for c in found.changes],
-        starts_at=_moment(found.starts),
-        at_the_earliest=found.at_the_earliest,
-        hangs_on=tell_forecast(found, seen.after),
-    )
-    moment = asked.record.starts_at
-    if moment is None or session.hold != tell_waits(asked.record, (), _BEFORE):
-        return told
-    # Nothing but its own time holds it up so far.
-    return replace(
-        told,
-        starts_at=format_time(moment),
-        at_the_earliest=True,
-        hangs_on="if there is room for it then",
-    )
 
 
 async def _read_asked(connection: AsyncConnection, record: SessionRecord) -> Asked:
@@ -322,8 +296,7 @@ async def _read_asked(connection: AsyncConnection, record: SessionRecord) -> Ask
             least.update(parse_slots(image.minimum).items())
             beside = parse_amount("mem", image.minimum.get("mem", 0))
             least["mem"] = max(record.shmem + 1, beside + record.shmem)
-    firsts = await list_unmet(connection, record.id) if record.is_batch else ()
-    return Asked(record, groups, least, firsts)
+    return Asked(record, groups, least)
 
 
 async def _name_visible(
@@ -346,42 +319,3 @@ async def _name_of(platform: Platform, running: RunningSession | None) -> str:
             return (await get_record(connection, running.id)).name
         except NotFoundError:
             return ""
-
-
-def _tell_change(
-    change: Change, session: PendingSession, names: Mapping[str, str]
-) -> PossibleChange:
-    group = change.group
-    return PossibleChange(
-        text=tell_change(change, session, names),
-        yours=change.is_own,
-        slots=None if change.request is None else change.request.to_text(),
-        resource_group=None if group is None else names.get(group),
-    )
-
-
-def tell_forecast(found: Explanation, after: str) -> str:
-    """Say what a start hangs on; ``after`` is a name that the reader may know."""
-    if found.starts is None:
-        return found.unknown
-    who = f"session {after}" if after else "a session"
-    if found.window:
-        who = "a reservation"
-    said = f"when {who}{f' on {found.node}' if found.node else ''} ends"
-    if found.at_the_earliest and found.ahead:
-        said += f"; {found.ahead} before it in the queue may make it later"
-    elif found.ahead:
-        said += f", with {found.ahead} before it in the queue"
-    return said
-
-
-def _name_windows(text: str, windows: Mapping[str, str]) -> str:
-    for said, name in windows.items():
-        text = text.replace(said, f"{name} ({said})")
-    return text
-
-
-def _moment(seconds: int | None) -> str | None:
-    if seconds is None:
-        return None
-    return format_time(datetime.fromtimestamp(seconds, UTC))

@@ -12,7 +12,7 @@ free, a limit has been raised. If nobody could, the last plan still stands.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.images import Image
 from backendai_hub.core.sessions import SessionStatus
-from backendai_hub.db.batch import load_waits
+from backendai_hub.db.batch import Dependency, load_unmet, tell_all_waits
 from backendai_hub.db.deadlines import load_lifetimes, load_returns
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
@@ -75,6 +75,8 @@ class QueueView:
         self._queue: dict[str, PendingSession] = {}
         self.records: dict[str, SessionRecord] = {}
         """Every session that waits, by id."""
+        self.unmet: Mapping[str, Sequence[Dependency]] = {}
+        """Which sessions have to succeed first, by who waits for them."""
         self._moments = Moments(platform.database.clock())
         self._guests: dict[str, SessionRecord] = {}
         self.placed: set[str] = set()
@@ -236,9 +238,9 @@ class QueueView:
     ) -> bool:
         """Describe who waits anew; tell whether anybody looks different."""
         records = self.records
-        waits = await load_waits(
-            connection, records.values(), self._platform.database.clock()
-        )
+        self.unmet = await load_unmet(connection, records.values())
+        now = self._platform.database.clock()
+        waits = tell_all_waits(records.values(), self.unmet, now)
         # Other sessions and the time change them, whatever becomes of their own rows.
         changed |= {
             i

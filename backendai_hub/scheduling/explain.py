@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaShortfall
+from backendai_hub.scheduling.chains import Chains, Waits
 from backendai_hub.scheduling.changes import Change, Search, charge_of
 from backendai_hub.scheduling.forecast import Ends, Forecast, find_leaving, foretell
 from backendai_hub.scheduling.lines import Line
@@ -29,13 +30,6 @@ from backendai_hub.scheduling.snapshot import (
 _MOST_CHANGES = 4
 _MOST_PROVED = 1000
 """How long a queue may be for a change to be proved by a whole pass."""
-
-
-class Waits(msgspec.Struct, frozen=True, kw_only=True):
-    """What alone holds a session up: others that have to end, and a moment."""
-
-    firsts: tuple[str, ...]
-    moment: int = 0
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +51,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """How many before it may take what becomes free: those who are held do not."""
     after: str = ""
     """The session that has to end for that."""
+    through: tuple[str, ...] = ()
+    """Those that wait, each for the next and the last for that one, which have to end
+    as well."""
     node: str = ""
     window: bool = False
     """Whether a reservation there has to end for that."""
@@ -108,6 +105,7 @@ class Explainer:
             self._place[session_id] = len(order)
         self._ends: dict[int, Ends] = {}
         self._others: dict[str, Line] = {}
+        self._chains: tuple[Mapping[str, Waits], Chains] | None = None
 
     def explain(
         self,
@@ -116,11 +114,13 @@ class Explainer:
         groups: tuple[str, ...] = (),
         least: Mapping[str, int] | None = None,
         waits: Waits | None = None,
+        others: Mapping[str, Waits] | None = None,
     ) -> Explanation | None:
         """Explain why a session waits; None if it does not.
 
         ``groups`` are the resource groups it may wait in; ``least`` is what it has to
-        ask for at least. *waits* is what it waits for, if nothing else holds it up.
+        ask for at least. *waits* is what it waits for, if nothing else holds it up, and
+        *others* what each of those waits for whom that is said of as well.
         """
         if session_id not in self._place:
             return None
@@ -135,9 +135,9 @@ class Explainer:
             snapshot=self._snapshot,
         )
         found = self._explain(standing, groups, least or {})
-        if waits is None or not session.hold:
+        if waits is None or not (session.hold and waits.firsts):
             return found
-        return self._foretell_waits(found, waits)
+        return self._foretell_waits(found, waits, others or {})
 
     def consider(
         self,
@@ -320,20 +320,30 @@ class Explainer:
             ends = self._ends[id(line)] = Ends(line)
         return ends
 
-    def _foretell_waits(self, found: Explanation, waits: Waits) -> Explanation:
-        """Tell when those have ended that it waits for, if they all say so."""
-        over = [(self._over(first), first) for first in waits.firsts]
-        known = [(ends, first) for ends, first in over if ends is not None]
-        left = len(over) - len(known)
-        if left or not known:
-            many = f"{left} of those it waits for"
+    def _foretell_waits(
+        self, found: Explanation, waits: Waits, others: Mapping[str, Waits]
+    ) -> Explanation:
+        """Tell when those have ended that it waits for, if they all say so.
+
+        *others* are held up alike: when these start hangs on whom they wait for.
+        """
+        if self._chains is None or self._chains[0] is not others:
+            there = {i: w for i, w in others.items() if i in self._place}
+            made = Chains(there, over=self._over, lifetime=self._lifetime_of)
+            self._chains = others, made
+        chains = self._chains[1]
+        start = chains.start_of(waits)
+        if isinstance(start, int):
+            many = f"{start} of those it waits for"
             return replace(found, unknown=f"{many} do not say when they end")
-        ends, last = max(known)
+        path = chains.path_of(start)
+        runs = bool(path) and self.find_running(path[-1]) is not None
         return replace(
             found,
-            starts=max(ends, waits.moment),
+            starts=start.at,
             at_the_earliest=True,
-            after=last if self.find_running(last) is not None else "",
+            after=path[-1] if runs else "",
+            through=tuple(path[:-1] if runs else path),
             unknown="",
         )
 
@@ -347,8 +357,13 @@ class Explainer:
             return None
         before = self._order[id(line)][: self._place[session_id] - 1]
         starts = self._foretell(session, line, before).starts
-        lifetime = session.lifetime or line.policy.max_lifetime
+        lifetime = self._lifetime_of(session_id)
         return None if starts is None or lifetime is None else starts + lifetime
+
+    def _lifetime_of(self, session_id: str) -> int | None:
+        """Tell how long one that waits runs at most, if that is known."""
+        session, line = self._queue[session_id], self._index[session_id]
+        return session.lifetime or line.policy.max_lifetime
 
     def _foretell_limit(
         self, session: PendingSession, line: Line, lacking: Sequence[QuotaShortfall]

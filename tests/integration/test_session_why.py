@@ -14,6 +14,7 @@ from backendai_hub.core.errors import NotFoundError
 from backendai_hub.db.tables import SessionRow
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_verbs import HoldRequest, hold_session
 from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.scheduling.plan import plan
 from tests.factories import (
@@ -26,6 +27,7 @@ from tests.factories import (
     submit,
 )
 from tests.jobs import ask
+from tests.tenants import ROOT
 
 GIB = 1 << 30
 
@@ -112,6 +114,37 @@ async def test_a_desk_that_has_answered_knows_who_has_come_since(platform: Platf
         session = (await submit(platform, "alice", server=server)).session
         told = await desk.explain(platform, alice, session.id)
         assert (told.position, told.waiting) == (number, number)
+
+
+async def test_who_waits_for_one_that_waits_is_told_when_all_of_them_are_over(
+    platform: Platform,
+):
+    await add_node(platform, "n1")
+    first = await ask(platform, name="first")
+    assert await schedule(platform) == 1
+    await declare_end(platform, first.id, 3600)
+    before = "first"
+    for name in ("second", "third", "fourth"):
+        await ask(platform, name=name, dependencies=[before], batch_timeout=600)
+        before = name
+    last = await ask(platform, name="last", dependencies=["fourth"])
+
+    told = await why(platform, "alice", last.id)
+    begins = platform.database.clock() + timedelta(seconds=3600 + 3 * 600)
+    assert told.starts_at is not None
+    assert told.starts_at.startswith(f"{begins:%Y-%m-%dT%H:%M:%S}")
+    assert told.at_the_earliest
+    assert told.hangs_on == (
+        "when session fourth ends, which waits for third, which waits for second,"
+        " which waits for first"
+    )
+    # What holds one of them up besides is nobody's to foretell.
+    await hold_session(platform, ROOT, last.id, HoldRequest(reason="later"))
+    assert (await why(platform, "alice", last.id)).starts_at is None
+    more = await ask(platform, name="more", dependencies=["last"])
+    told = await why(platform, "alice", more.id)
+    assert told.starts_at is None
+    assert "1 of those it waits for do not say when they end" in told.hangs_on
 
 
 async def test_who_waits_for_another_is_told_when_that_one_is_over(platform: Platform):

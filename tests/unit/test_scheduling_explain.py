@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import MILLI, ResourceSlots
+from backendai_hub.scheduling.chains import Waits
 from backendai_hub.scheduling.changes import Change, tell_change
-from backendai_hub.scheduling.explain import Explainer, Explanation, Waits
+from backendai_hub.scheduling.explain import Explainer, Explanation
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.shares import ShareState
 from backendai_hub.scheduling.snapshot import (
@@ -320,6 +322,63 @@ def test_who_waits_for_others_starts_when_they_are_over():
     assert (
         after("r1", "q").unknown == "1 of those it waits for do not say when they end"
     )
+
+
+CHAIN = {
+    "b": Waits(firsts=("r1",)),
+    "c": Waits(firsts=("b", "r0")),
+    "d": Waits(firsts=("b",), moment=400),
+    "e": Waits(firsts=(), moment=130),
+}
+"""b waits for r1, c for b and r0, d for b and a moment, and e for one alone."""
+
+
+@pytest.mark.parametrize(
+    ("firsts", "starts", "through", "after"),
+    [
+        (["r1"], 100, [], "r1"),
+        (["b"], 100 + 50, ["b"], "r1"),
+        (["c"], 100 + 50 + 20, ["c", "b"], "r1"),
+        (["d"], 400 + 30, ["d"], ""),
+        (["c", "d"], 400 + 30, ["d"], ""),
+        (["r1", "e"], 130 + 10, ["e"], ""),
+        (["p"], 100 + 45, ["p"], ""),
+    ],
+)
+def test_a_chain_of_those_who_wait_is_over_when_the_last_of_it_is(
+    firsts: list[str], starts: int, through: list[str], after: str
+):
+    lifetimes = {"b": 50, "c": 20, "d": 30, "e": 10}
+    held = [
+        pending(i, cpu=1, hold=f"{i} waits", lifetime=n) for i, n in lifetimes.items()
+    ]
+    room = pending("p", cpu=2, lifetime=45)
+    found = waiting(*busy(90, 100, cores=2), room, *held, pending(cpu=1, hold="waits"))
+    told = explain(found, waits=Waits(firsts=tuple(firsts)), others=CHAIN)
+    assert (told.starts, list(told.through), told.after) == (starts, through, after)
+    assert told.at_the_earliest
+
+
+def test_nobody_knows_when_a_chain_is_over_of_which_one_does_not_say():
+    endless = [pending("b", cpu=1, hold="waits"), pending("c", hold="w", lifetime=9)]
+    found = waiting(*busy(90, 100, cores=2), *endless, pending(cpu=1, hold="waits"))
+    others = {"b": Waits(firsts=("r1",)), "c": Waits(firsts=("b",))}
+    told = explain(found, waits=Waits(firsts=("c", "r1")), others=others)
+    assert told.starts is None
+    assert told.unknown == "1 of those it waits for do not say when they end"
+    ring = {"b": Waits(firsts=("c",)), "c": Waits(firsts=("b",))}
+    assert explain(found, waits=Waits(firsts=("c",)), others=ring).starts is None
+
+
+def test_a_chain_may_be_as_long_as_the_queue():
+    held = [pending(f"j{i}", hold="waits", lifetime=2) for i in range(3000)]
+    found = waiting(*busy(90, 100, cores=2), *held, pending(cpu=1, hold="waits"))
+    others = {f"j{i}": Waits(firsts=(f"j{i - 1}",)) for i in range(1, 3000)}
+    others["j0"] = Waits(firsts=("r1", "r0"))
+    told = explain(found, waits=Waits(firsts=("j2999",)), others=others)
+    assert told.starts == 100 + 3000 * 2
+    assert told.through[0] == "j2999"
+    assert len(told.through) == 3000
 
 
 def test_a_limit_leaves_room_when_those_who_use_it_have_ended():
