@@ -157,6 +157,11 @@ test('a fact without words of its own is told by the state it led to', async () 
   expect(history.getByText('Running')).toBeTruthy();
 });
 
+test('a session that had to make room says how often', async () => {
+  await open(makeShown({ preemptions: 2 }));
+  expect(screen.getByText('2×')).toBeTruthy();
+});
+
 test('a batch session that has ended says how', async () => {
   const done = { status: 'TERMINATED', type: 'batch' } as const;
   await open(makeShown({ ...done, result: 'failure' }));

@@ -94,6 +94,10 @@ function Facts({ session }: { session: ShownSession }): JSX.Element {
     [t('sessions.created'), time(session.created_at)],
     [t('sessions.started'), time(session.started_at)],
     [t('session.ended'), time(session.ended_at)],
+    [
+      t('session.madeRoom'),
+      session.preemptions ? t('session.times', { count: session.preemptions }) : null
+    ],
     [t('session.exitCode'), session.exit_code?.toString()],
     [t('session.id'), <code key="id">{session.id}</code>]
   ];
