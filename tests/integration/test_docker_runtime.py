@@ -654,6 +654,37 @@ async def test_a_firewall_that_was_emptied_is_set_again(site, tmp_path):
         assert iptables("-D") == 0
 
 
+BLOCKED, OWN = "203.0.113.0/24", "203.0.113.128/25"
+
+
+def ask_iptables(verb, *words):
+    rule = ["DOCKER-USER", "-i", "bai-+", *words, "-j", "REJECT"]
+    program = ["/usr/sbin/iptables", "-w", "5", verb, *rule]
+    return subprocess.run(program, capture_output=True, check=False).returncode
+
+
+async def test_what_is_blocked_leaves_sessions_own_networks_open(site, tmp_path):
+    agent, config = site
+    config.DockerRuntime.blocked_networks = [BLOCKED]
+    config.DockerRuntime.cluster_subnets = OWN
+    others = ["!", "-s", OWN, "-d", OWN]
+    rest = ["-d", "203.0.113.0/25"]
+    # As an older agent has left it.
+    assert ask_iptables("-I", "-d", BLOCKED) == 0
+    runtime = DockerRuntime(config=config, data_dir=str(tmp_path), agent_id=agent)
+    try:
+        isolation = await runtime.open()
+        assert isolation.network == "fenced bridge"
+        assert ask_iptables("-C", "-d", BLOCKED) != 0
+        assert ask_iptables("-C", *others) == 0
+        assert ask_iptables("-C", *rest) == 0
+    finally:
+        await runtime.close()
+        ask_iptables("-D", "-d", BLOCKED)
+        ask_iptables("-D", *others)
+        ask_iptables("-D", *rest)
+
+
 @pytest.mark.parametrize("tolerated", [False, True])
 async def test_a_firewall_that_cannot_be_set_is_said_loudly(
     site, tmp_path, tolerated, caplog

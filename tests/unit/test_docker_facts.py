@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
+
 import pytest
 
 from backendai_agent.runtimes.docker_facts import (
@@ -104,6 +106,56 @@ def test_the_node_and_link_local_addresses_are_fenced_off():
 
     assert rules["INPUT"] == "-i bai-+ -m conntrack --ctstate NEW -j REJECT"
     assert rules["DOCKER-USER"] == "-i bai-+ -d 169.254.0.0/16 -j REJECT"
+
+
+def is_blocked(rules, source, target):
+    """Tell whether any of the rules refuses what goes from one address to another."""
+
+    def matches(words):
+        wanted = True
+        for before, word, value in zip(["", *words], words, words[1:], strict=False):
+            if word in {"-s", "-d"}:
+                address = ip_address(source if word == "-s" else target)
+                wanted &= (address in ip_network(value)) is (before != "!")
+        return wanted
+
+    return any(matches(words) for chain, words in rules if chain == "DOCKER-USER")
+
+
+CLUSTERS = "10.215.0.0/16"
+ONE, SISTER, ALONE = "10.215.4.2", "10.215.4.3", "10.213.0.9"
+NEAR, FAR = "10.1.2.3", "11.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("network", "near_is_blocked"),
+    [
+        ("10.0.0.0/8", True),
+        (CLUSTERS, False),
+        ("10.215.4.0/24", False),
+        ("10.215.4.3", False),
+        ("10.128.0.0/9", False),
+        ("0.0.0.0/0", True),
+    ],
+)
+def test_containers_of_one_session_reach_each_other_whatever_is_blocked(
+    network, near_is_blocked
+):
+    rules = list(firewall_rules([network], CLUSTERS))
+    assert not is_blocked(rules, ONE, SISTER)
+    for source in (ONE, ALONE):
+        assert is_blocked(rules, source, NEAR) is near_is_blocked
+        assert is_blocked(rules, source, FAR) is (network == "0.0.0.0/0")
+    # What others send into sessions' own networks is blocked, as the site has said.
+    assert is_blocked(rules, ALONE, SISTER)
+
+
+def test_what_is_blocked_elsewhere_is_one_rule_and_nonsense_is_left_to_iptables():
+    for network in ("169.254.0.0/16", "no network", "fd00::/8"):
+        rules = list(firewall_rules([network], CLUSTERS))
+        assert rules[1:] == [
+            ("DOCKER-USER", ["-i", "bai-+", "-d", network, "-j", "REJECT"])
+        ]
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ class DockerRuntime(LoggingConfigurable):
         ["169.254.0.0/16"],
         config=True,
         help="Networks that sessions may not reach: by default the link-local one,"
-        " where clouds answer questions about the node.",
+        " where clouds answer questions about the node. The containers of one session"
+        " reach each other even if `cluster_subnets` is in one of them.",
     )
 
     firewall = Bool(
@@ -213,7 +214,9 @@ class DockerRuntime(LoggingConfigurable):
         breach = ""
         if self.firewall:
             try:
-                await asyncio.to_thread(set_firewall, self.blocked_networks)
+                await asyncio.to_thread(
+                    set_firewall, self.blocked_networks, self.cluster_subnets
+                )
             except RuntimeFailure as error:
                 breach = str(error)
         if breach and breach != self._breach:

@@ -7,6 +7,7 @@ connections from the bridge), not the cloud's metadata service (link-local).
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shutil
 import subprocess
@@ -98,25 +99,66 @@ def check_can_share_network(user: str, *, offset: int) -> None:
         )
 
 
-def firewall_rules(blocked: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the chain and the words of every rule that fences the bridge."""
-    bridge = ["-i", f"{BRIDGE_PREFIX}-+"]
+def firewall_rules(
+    blocked: Sequence[str], own: str = ""
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the chain and the words of every rule that fences the bridges.
+
+    *own* are the addresses of sessions' own networks. The containers of one session
+    reach each other there, whatever is blocked; no rule depends on another's place.
+    """
     new = ["-m", "conntrack", "--ctstate", "NEW"]
-    yield "INPUT", [*bridge, *new, "-j", "REJECT"]
+    yield "INPUT", [*_BRIDGE, *new, "-j", "REJECT"]
     for network in blocked:
-        yield "DOCKER-USER", [*bridge, "-d", network, "-j", "REJECT"]
+        shared = _overlap(network, own)
+        if shared is None:
+            yield "DOCKER-USER", _block(network)
+            continue
+        yield "DOCKER-USER", _block(str(shared), unless_from=own)
+        around = ipaddress.ip_network(network, strict=False)
+        if around != shared:
+            # The two are of one version, since they overlap.
+            for part in around.address_exclude(shared):  # type: ignore[arg-type]
+                yield "DOCKER-USER", _block(str(part))
 
 
-def set_firewall(blocked: Sequence[str]) -> None:
+_BRIDGE: Final = ("-i", f"{BRIDGE_PREFIX}-+")
+
+
+def _block(network: str, *, unless_from: str = "") -> list[str]:
+    source = ["!", "-s", unless_from] if unless_from else []
+    return [*_BRIDGE, *source, "-d", network, "-j", "REJECT"]
+
+
+def _overlap(
+    network: str, own: str
+) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """Return the part of *network* that sessions' own networks are in, if any is."""
+    try:
+        one, other = (ipaddress.ip_network(n, strict=False) for n in (network, own))
+    except ValueError:
+        return None  # iptables says what is wrong with it, or knows more than we do
+    if one.version != other.version or not one.overlaps(other):
+        return None
+    return max(one, other, key=lambda n: n.prefixlen)
+
+
+def set_firewall(blocked: Sequence[str], own: str = "") -> None:
     """Put the rules in place, each once; raises RuntimeFailure if one cannot be."""
     iptables = shutil.which("iptables", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if iptables is None:
         raise RuntimeFailure("there is no iptables on this node")
-    for chain, words in firewall_rules(blocked):
+    rules = list(firewall_rules(blocked, own))
+    for chain, words in rules:
         if _iptables(iptables, "-C", chain, words) is not None:
             problem = _iptables(iptables, "-I", chain, words)
             if problem is not None:
                 raise RuntimeFailure(f"iptables -I {chain}: {problem}")
+    # What was set before sessions had networks of their own would cut these off.
+    for network in blocked:
+        whole = ("DOCKER-USER", _block(network))
+        if whole not in rules and _iptables(iptables, "-C", *whole) is None:
+            _iptables(iptables, "-D", *whole)
 
 
 def _iptables(program: str, verb: str, chain: str, words: Sequence[str]) -> str | None:
