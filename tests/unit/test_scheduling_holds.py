@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from msgspec.structs import replace
 
 from backendai_hub.core.groups import Preemption
 from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.scheduling.backfill import Holding, find_shadow
+from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.shares import path_of
 from backendai_hub.scheduling.snapshot import (
@@ -17,6 +20,7 @@ from backendai_hub.scheduling.snapshot import (
     ScopeQuota,
     Share,
 )
+from backendai_hub.scheduling.trials import Trial, copy_nodes
 from tests.unit.scheduling_snapshots import (
     ask,
     cluster_of,
@@ -238,6 +242,57 @@ def test_in_a_window_only_its_class_starts_and_afterwards_everybody():
     assert names(decided) == {"o0", "p0"}
     after = decide([busy("a")], others, windows=[window], now=NOW + HOUR)
     assert names(after) == {"o0", "o1"}
+
+
+# --- where nodes take so many containers -------------------------------------------
+
+
+def crowded(*ends: int | None, cores: int = 4) -> tuple[Any, list[Any]]:
+    """A node on which every container that it takes runs, each with one core."""
+    place = node(
+        "a", host(cores, used=len(ends)), containers=len(ends), max_containers=len(ends)
+    )
+    held = [
+        running(f"r{i}", place, Share("a/host", "cpu", milli(1)), ends=end)
+        for i, end in enumerate(ends)
+    ]
+    return place, held
+
+
+def pair(cpu: float) -> Any:
+    return cluster_of("pair", ask(cpu=cpu), ask(cpu=cpu), since=LONG_AGO)
+
+
+def test_who_lacks_only_a_container_is_reserved_the_moment_when_one_ends():
+    place, held = crowded(NOW + 2 * HOUR, NOW + HOUR)
+    first = pending("first", cpu=1, since=LONG_AGO)
+    decided = decide([place], [first, pending("next", cpu=0.5)], running=held)
+    [found] = decided.reservations
+    assert (names(decided), found.session, found.starts) == (
+        set(),
+        "first",
+        NOW + HOUR,
+    )
+    [found] = decide([place], [pair(1)], running=held).reservations
+    assert found.starts == NOW + 2 * HOUR
+
+
+def test_as_many_are_drained_as_containers_lack():
+    place, held = crowded(None, None, None)
+    cluster = Cluster([place])
+    holdings = [Holding(0, r.holdings[0][1], None) for r in held]
+    for session, gone in ((pending("one", cpu=0.5), 1), (pair(0.5), 2)):
+        trial = copy_nodes(cluster, GroupPolicy())
+        attempt = partial(_attempt, trial, session)
+        shadow = find_shadow(trial.placer, attempt, holdings, now=NOW)
+        assert shadow is not None
+        assert (shadow.starts, len(shadow.ended)) == (None, gone)
+        assert cluster.spare[0] == 0, "it was a copy"
+
+
+def _attempt(trial: Trial, session: Any, row: int) -> Any:
+    assert row == 0
+    return trial.take(session)
 
 
 # --- displacing others -------------------------------------------------------------
