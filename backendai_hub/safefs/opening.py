@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from backendai_hub.safefs import kernel
-from backendai_hub.safefs.paths import check_name
+from backendai_hub.safefs.paths import MAX_PATH_BYTES, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,6 +131,8 @@ def _follow(
 ) -> int:
     if not parts:
         return os.open(".", flags, mode, dir_fd=root)
+    if sum(len(os.fsencode(name)) + 1 for name in parts) > MAX_PATH_BYTES:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     if current_way() is Way.STEPS:
         return _follow_steps(root, parts, flags, mode, one_mount=one_mount)
     return _follow_at_once(root, parts, flags, mode, one_mount=one_mount)
@@ -147,6 +149,9 @@ def _follow_at_once(
             return kernel.openat2(root, path, flags, mode, resolve)
         except (BlockingIOError, InterruptedError):
             continue  # something was renamed while it looked
+        except NotADirectoryError:
+            _refuse_link_at(root, path, resolve)
+            raise
     raise OSError(errno.EAGAIN, "it changes faster than it can be opened")
 
 
@@ -195,6 +200,19 @@ def _refuse_link(folder: int, name: str) -> None:
 def _stay_on(mount: str | None, descriptor: int) -> None:
     if mount is not None and _mount_of(descriptor) != mount:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+
+def _refuse_link_at(root: int, path: bytes, resolve: int) -> None:
+    """Say of a link, where a folder was asked for, that it is one."""
+    try:
+        seen = kernel.openat2(root, path, _LOOKING, 0, resolve)
+    except OSError:
+        return
+    try:
+        if stat.S_ISLNK(os.fstat(seen).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+    finally:
+        os.close(seen)
 
 
 def _mount_of(descriptor: int) -> str:

@@ -109,7 +109,7 @@ def _read_name(text: str, path: str) -> str:
         raise InvalidRequestError(f"the path {path[:80]!r} contains a NUL character")
     if show_name(name) != text:
         raise InvalidRequestError(
-            f"the path {path[:80]!r} spells a name in a second way"
+            f"the path {path[:80]!r} spells a name in another way"
         )
     check_name(name)
     return name

@@ -6,10 +6,11 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from backendai_hub.safefs.entries import look_at
-from backendai_hub.safefs.opening import open_folder
+from backendai_hub.safefs.opening import open_beneath, open_folder
 from backendai_hub.safefs.walking import Act, walk
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def remove_entry(folder: int, name: str, work: Work) -> None:
         work.advance(1)
         return
     for _ in range(_ROUNDS):
-        top = open_folder(folder, (name,), one_mount=True)
+        top = _open_locked(folder, name)
         try:
             remove_content(top, work)
         finally:
@@ -43,13 +44,44 @@ def remove_entry(folder: int, name: str, work: Work) -> None:
 
 def remove_content(top: int, work: Work) -> None:
     """Remove what is in the folder *top*, and leave the folder."""
-    for visit in walk(top):
+    for visit in walk(top, unlock=_unlock):
         if visit.act is Act.ENTRY:
             with suppress(FileNotFoundError):
                 os.unlink(visit.name, dir_fd=visit.folder)
             work.advance(1)
-        elif visit.act is Act.LEAVE and _remove_empty(visit.folder, visit.name):
+        elif visit.act is Act.ENTER:
+            _allow_changes(visit.folder)
+        elif _remove_empty(visit.folder, visit.name):
             work.advance(1)
+
+
+def _open_locked(folder: int, name: str) -> int:
+    """Open a folder that is to be emptied, even if its owner locked it."""
+    try:
+        top = open_folder(folder, (name,), one_mount=True)
+    except PermissionError:
+        _unlock(folder, name)
+        top = open_folder(folder, (name,), one_mount=True)
+    _allow_changes(top)
+    return top
+
+
+def _unlock(folder: int, name: str) -> None:
+    """Let ourselves into a folder of our own that is locked."""
+    seen = open_beneath(folder, (name,), os.O_PATH | os.O_DIRECTORY, one_mount=True)
+    try:
+        Path(f"/proc/self/fd/{seen}").chmod(stat.S_IRWXU)
+    finally:
+        os.close(seen)
+
+
+def _allow_changes(folder: int) -> None:
+    """Let ourselves remove what is in a folder of our own."""
+    facts = os.fstat(folder)
+    if facts.st_mode & stat.S_IRWXU == stat.S_IRWXU or os.geteuid() == 0:
+        return
+    with suppress(PermissionError):  # it is not ours: removing will tell
+        os.fchmod(folder, stat.S_IRWXU)
 
 
 def _remove_empty(folder: int, name: str) -> bool:

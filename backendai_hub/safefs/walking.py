@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -11,6 +12,8 @@ from backendai_hub.safefs.opening import open_folder
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
+Unlock = Callable[[int, str], None]
 
 _KEPT: Final = 16
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
@@ -86,10 +89,11 @@ class Visit(NamedTuple):
     name: str
 
 
-def walk(top: int) -> Generator[Visit]:
+def walk(top: int, *, unlock: Unlock | None = None) -> Generator[Visit]:
     """Visit everything below *top*, a folder's entries before its folders.
 
     What disappears meanwhile is passed over, and what is mounted in the tree, too.
+    *unlock* is asked to open up a folder that may not be entered.
     """
     with Ladder(top) as ladder:
         folders = _Names()
@@ -98,7 +102,7 @@ def walk(top: int) -> Generator[Visit]:
         while waiting:
             name = next(waiting[-1], None)
             if name is not None:
-                if _step_into(ladder, name):
+                if _step_into(ladder, name, unlock):
                     yield Visit(Act.ENTER, ladder.folder, name)
                     folders = _Names()
                     yield from _read(ladder.folder, folders)
@@ -110,9 +114,15 @@ def walk(top: int) -> Generator[Visit]:
                 yield Visit(Act.LEAVE, ladder.folder, left)
 
 
-def _step_into(ladder: Ladder, name: str) -> bool:
+def _step_into(ladder: Ladder, name: str, unlock: Unlock | None) -> bool:
     try:
-        ladder.down(name)
+        try:
+            ladder.down(name)
+        except PermissionError:
+            if unlock is None:
+                raise
+            unlock(ladder.folder, name)
+            ladder.down(name)
     except OSError as error:
         if error.errno not in _GONE:
             raise
