@@ -15,7 +15,10 @@ pytestmark = pytest.mark.bwrap
 
 HERE = Path(__file__).parent
 UID = 201987
-STORIES = ("attacks", "lifecycle", "limits", "network", "no_isolation", "restart")
+STORIES = (
+    *("attacks", "lifecycle", "limits", "mounts_plain", "network", "no_isolation"),
+    "restart",
+)
 TUN = 'mount -t tmpfs tun /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec "$@"'
 """Ordinary distributions let everybody open the device; only ours shall here."""
 

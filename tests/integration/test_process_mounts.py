@@ -437,3 +437,42 @@ async def test_unmanaged_folders_are_as_they_are(node, host, tmp_path):
     program = READ + 'attempt("whose", lambda: os.stat("/home/work/data/x").st_uid)'
     answer = await ask(node, keeper, program, mount)
     assert answer == {"read": ["done", "'set'"], "whose": ["done", "0"]}
+
+
+@pytest.fixture
+def unmapped(tmp_path):
+    """A host on a file system whose owners the kernel cannot map: an overlay."""
+    for name in ("lower", "upper", "work", "overlay"):
+        (tmp_path / name).mkdir()
+    options = ",".join(f"{n}dir={tmp_path / n}" for n in ("lower", "upper", "work"))
+    place = tmp_path / "overlay"
+    words = ["mount", "-t", "overlay", "overlay", "-o", options, str(place)]
+    subprocess.run(words, check=True)
+    yield Host(place)
+    kernel.detach(str(place))
+
+
+async def test_where_owners_cannot_be_mapped_they_have_to_agree(
+    node, unmapped, tmp_path
+):
+    keeper = unmapped.mounts(tmp_path / "agent")
+    await keeper.open()
+    folder = unmapped.add("part")
+    mount = folder.at("/home/work/data")
+    words = "files of storage host 'local' belong to 1000:1000, the session runs as"
+    with pytest.raises(RuntimeFailure, match=words):
+        await ask(node, keeper, WRITE, mount)
+    program = WRITE + (
+        'attempt("options", lambda: [l for l in open("/proc/self/mountinfo")'
+        ' if " /home/work/data " in l][0].split()[5])'
+    )
+    identity = Identity(uid=OWNER[0], gid=OWNER[1])
+    for wanted in (mount, folder.at("/home/work/data", subpath=["part"])):
+        answer = await ask(node, keeper, program, wanted, identity=identity)
+        assert answer["write"][0] == "done", answer
+        assert "nosuid,nodev" in answer["options"][1]
+        assert "idmapped" not in answer["options"][1]
+    assert folder.owner_of("x") == folder.owner_of("part/x") == OWNER
+    only = folder.at("/home/work/data", "ro")
+    answer = await ask(node, keeper, WRITE, only, identity=identity)
+    assert refused(answer, "Read-only file system")

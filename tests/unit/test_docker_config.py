@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backendai_agent.folders import ContainerFolder
-from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure, ShownFolder
 from backendai_agent.runtimes.docker_config import (
     CAPABILITIES,
     PROFILES,
@@ -107,6 +107,7 @@ patches = st.builds(
     environ=st.dictionaries(text, text, max_size=2),
     devices=st.lists(st.sampled_from(["/dev/a0", "/dev/b1"]), max_size=2).map(tuple),
     mounts=st.just(()) | st.just((("/opt/driver", "/opt/driver", True),)),
+    folders=st.just(()) | st.just((ShownFolder("/agent/mounts/c/0", "/home/work/d"),)),
 )
 
 
@@ -128,6 +129,7 @@ def test_nothing_a_session_says_reaches_beyond_its_container(spec, patch):
     assert [d["PathOnHost"] for d in host["Devices"]] == list(patch.devices)
     assert host["DeviceRequests"] == []
     own = {str(FOLDER.run), str(FOLDER.work), *(m[0] for m in patch.mounts)}
+    own |= {shown.source for shown in patch.folders}
     assert {mount["Source"] for mount in host["Mounts"]} == own
     assert {mount["Type"] for mount in host["Mounts"]} == {"bind"}
     assert config["Entrypoint"] == SURFACE.command
@@ -140,6 +142,21 @@ def test_only_what_the_node_sets_is_in_the_environment(spec):
     names = {entry.partition("=")[0] for entry in make_config(spec)["Env"]}
 
     assert names == {"HOME", "BACKENDAI_RUN_DIR", "NVIDIA_VISIBLE_DEVICES"}
+
+
+def test_folders_come_last_and_outer_ones_first():
+    folders = (
+        ShownFolder("/agent/mounts/c/0", "/home/work/a"),
+        ShownFolder("/srv/x", "/home/work/a/b", read_only=True),
+    )
+    config = make_config(make_spec(), ContainerPatch(folders=folders))
+
+    mounts = config["HostConfig"]["Mounts"]
+    assert [(m["Target"], m["ReadOnly"]) for m in mounts[-2:]] == [
+        ("/home/work/a", False),
+        ("/home/work/a/b", True),
+    ]
+    assert "TAR_OPTIONS=--no-same-owner" in config["Env"]
 
 
 def test_secrets_are_no_part_of_the_configuration():

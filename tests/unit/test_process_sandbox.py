@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from backendai_agent.runtimes.base import ShownFolder
 from backendai_agent.runtimes.process_sandbox import (
     HostLayout,
     Sandbox,
@@ -132,6 +133,19 @@ def test_devices_and_mounts_are_added_where_they_were_asked() -> None:
     assert has(words, "--bind", "/data/b", "/home/work/b")
     home = words.index("/data/c/work")
     assert words.index("/data/b") > home  # a mount in the home goes over the home
+
+
+def test_folders_go_over_the_home_and_what_is_above_them_is_open() -> None:
+    folders = (
+        ShownFolder("/agent/mounts/c/0", "/home/work/a"),
+        ShownFolder("/srv/x", "/data/sets/x", read_only=True),
+    )
+    words = options(replace(BASE, folders=folders))
+    assert has(words, "--bind", "/agent/mounts/c/0", "/home/work/a")
+    assert has(words, "--ro-bind", "/srv/x", "/data/sets/x")
+    assert words.index("/agent/mounts/c/0") > words.index("/data/c/work")
+    assert has(words, "--perms", "0755", "--dir", "/data/sets")
+    assert words[words.index("/srv/x") :].count("--remount-ro") == 1
 
 
 def test_the_nodes_folders_are_not_on_the_command_line() -> None:

@@ -343,6 +343,11 @@ class ProcessRuntime(Configurable):
         if spec.identity is not None and spec.identity.uid is not None:
             return spec.identity.uid
         known = self._all() if containers is None else containers
+        for _, record in known:
+            if record.id != spec.id or record.uid is None:
+                continue
+            if record.uid in self._users:
+                return record.uid  # of an earlier start, whose files are here
         used = [record.uid for _, record in known if record.uid is not None]
         return self._users.give(spec.id, used)
 
