@@ -34,29 +34,47 @@ _MOST_KNOWN = 4096
 """Of so many requests it is kept what they count; a long queue may share none."""
 
 
-class _Free(dict[str, int]):
-    """What is free on the nodes that are open, summed up as slots come up."""
+class _Sum:
+    """What is free of one slot on the nodes that are open, node by node."""
+
+    __slots__ = ("free", "parts", "seen", "sum")
+
+    def __init__(self, cluster: Cluster, column: int) -> None:
+        self.free = cluster.free_of(column)
+        self.parts: list[int] = (self.free * cluster.open).tolist()
+        self.sum: int = sum(self.parts)
+        self.seen = len(cluster.log)
+
+
+class Free(dict[str, int]):
+    """What is free on the nodes that are open, summed up as slots come up.
+
+    From then on, only nodes that have changed are looked at.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
-        self._cluster = cluster
-        self._seen = -1
-
-    def now(self) -> _Free:
-        """Forget what has changed."""
-        if self._seen != len(self._cluster.log):
-            self._seen = len(self._cluster.log)
-            self.clear()
-        return self
+        self._cluster, self._log = cluster, cluster.log
+        self._open: list[bool] = cluster.open.tolist()
+        self._sums: dict[str, _Sum] = {}
 
     def get(self, slot: str, default: int = 0) -> int:  # type: ignore[override]
-        column = self._cluster.column.get(slot)
-        if column is None:
-            return default
-        if slot not in self:
-            free = self._cluster.free_of(column)[self._cluster.open]
-            self[slot] = int(free.sum())
-        return self[slot]
+        """Return what is free of a slot by now."""
+        known, log = self._sums.get(slot), self._log
+        if known is None:
+            column = self._cluster.column.get(slot)
+            if column is None:
+                return default
+            known = self._sums[slot] = _Sum(self._cluster, column)
+        if known.seen < len(log):
+            parts, free = known.parts, known.free
+            for row in log[known.seen :]:
+                if self._open[row]:
+                    now: int = free.item(row)
+                    known.sum += now - parts[row]
+                    parts[row] = now
+            known.seen = len(log)
+        return known.sum
 
 
 class Guarantees:
@@ -71,7 +89,7 @@ class Guarantees:
     ) -> None:
         self._cluster, self._policy, self._names = cluster, policy, names
         self._tree = QuotaTree(policy.quotas)
-        self._free = _Free(cluster)
+        self._free = Free(cluster)
         self._running = {r.id: r for r in running if not r.system}
         self._holdings = [_holding(r) for r in self._running.values()]
         self._path = {holding.id: holding.path for holding in self._holdings}
@@ -81,19 +99,20 @@ class Guarantees:
         self._expected: dict[str, tuple[Path, Amounts]] = {}
         """Who is about to get room, and counts as if they had it."""
         self._ever: dict[tuple[object, ...], bool] = {}
+        self._quick: dict[tuple[int, ...], bool] = {}
         self._paths: dict[object, Path] = {}
+        self._last: tuple[PendingSession | None, Path, Amounts] = (None, (), {})
         self._amounts: dict[int, tuple[Amounts, Amounts]] = {}
 
     # --- who waits ---------------------------------------------------------------
 
     def claim(self, session: PendingSession) -> None:
         """Let *session*, which waits for room and nothing else, claim its due."""
-        path, asked = self._path_of(session), self._amounts_of(session)
+        path, asked = self._look_up(session)
         constrained = session.labels or (session.nodes and session.only_nodes)
         if constrained or not self._tree.entitled(path, asked):
             return
-        verdict = self._tree.judge(path, asked, self._free.now())
-        if not verdict.overruns and self._could_ever(session):
+        if self._tree.is_within(path, asked) and self._could_ever(session):
             self._tree.claim(session.id, path, asked)
 
     def withdraw(self, session: PendingSession) -> None:
@@ -103,15 +122,21 @@ class Guarantees:
     def expect(self, session: PendingSession) -> None:
         """Count *session* as if it had room: it is kept, or others leave for it."""
         if session.id not in self._expected:
-            path, asked = self._path_of(session), self._amounts_of(session)
-            self._expected[session.id] = path, asked
+            self._expected[session.id] = path, asked = self._look_up(session)
             self._tree.take(path, asked, session.id)
 
     def take(self, session: PendingSession) -> None:
         """Count *session*, which has got room."""
         if self._expected.pop(session.id, None) is None:
-            path = self._path_of(session)
-            self._tree.take(path, self._amounts_of(session), session.id)
+            self._tree.take(*self._look_up(session), session.id)
+
+    def _look_up(self, session: PendingSession) -> tuple[Path, Amounts]:
+        """Name the user of a session, and return what counts of it."""
+        last, path, asked = self._last
+        if last is not session:
+            path, asked = self._path_of(session), self._amounts_of(session)
+            self._last = session, path, asked
+        return path, asked
 
     def _path_of(self, session: PendingSession) -> Path:
         """Name the user of a session, whose sessions share their scopes."""
@@ -145,6 +170,22 @@ class Guarantees:
 
     def _could_ever(self, session: PendingSession) -> bool:
         """Tell whether the nodes that are open could run it if they were empty."""
+        # The snapshot keeps these objects, so their identities stay their own.
+        quick = (
+            id(session.request),
+            id(session.references),
+            id(session.architecture),
+            id(session.group),
+            id(session.members),
+        )
+        known = self._quick.get(quick)
+        if known is None:
+            if len(self._quick) > _MOST_KNOWN:
+                self._quick.clear()
+            known = self._quick[quick] = self._could(session)
+        return known
+
+    def _could(self, session: PendingSession) -> bool:
         cluster = self._cluster
         key = (
             session.request,
@@ -170,16 +211,18 @@ class Guarantees:
 
     def is_entitled(self, session: PendingSession) -> bool:
         """Tell whether some scope of *session* stays within its guarantee with it."""
-        path, asked = self._path_of(session), self._amounts_of(session)
+        path, asked = self._look_up(session)
         with self._without(session):
             return bool(self._tree.entitled(path, asked))
 
     def refuse(self, session: PendingSession) -> str:
         """Say why *session* may not start whatever room there is; empty if it may."""
-        path, asked = self._path_of(session), self._amounts_of(session)
+        path, asked = self._look_up(session)
         stays = not session.preemptible
-        free = self._free.now()
+        free = self._free
         if session.id not in self._expected:
+            if self._tree.is_clear(path, asked, free, stays=stays):
+                return ""
             verdict = self._tree.judge(path, asked, free, stays=stays)
         else:
             with self._without(session):
@@ -205,7 +248,7 @@ class Guarantees:
         kept = self._tree.kept_from(path, (), stays=not session.preemptible)
         if slot not in kept:
             return most
-        return min(most, max(due, self._free.now().get(slot) - kept[slot]))
+        return min(most, max(due, self._free.get(slot) - kept[slot]))
 
     def _tell_overrun(self, one: Overrun) -> str:
         kind, scope_id = _KINDS[len(one.path) - 1], one.path[-1]
@@ -239,7 +282,7 @@ class Guarantees:
         self, session: PendingSession
     ) -> list[tuple[RunningSession, set[str]]]:
         """List who borrows what *session* is due, and which slots; the newest first."""
-        path, asked = self._path_of(session), self._amounts_of(session)
+        path, asked = self._look_up(session)
         found = self._tree.find_reclaimable(
             path, asked, self._holdings, self._borrowers
         )

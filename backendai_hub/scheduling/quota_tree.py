@@ -29,6 +29,7 @@ from functools import lru_cache
 
 import msgspec
 
+from backendai_hub.scheduling.quota_accounts import Account, Chain, Scope, Sum, link
 from backendai_hub.scheduling.shares import Amounts, Path
 from backendai_hub.scheduling.snapshot import ScopeQuota
 
@@ -72,6 +73,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return not self.overruns and not self.kept
 
 
+Claim = tuple[tuple[Account, int], ...]
+"""What has been claimed of each slot of each scope."""
+
+
 class QuotaTree:
     """The scopes of one group while a pass decides; amounts are in smallest units."""
 
@@ -81,20 +86,45 @@ class QuotaTree:
         live: Mapping[Path, Amounts] | None = None,
     ) -> None:
         self._quotas = quotas
-        self._used: dict[Path, dict[str, int]] = {}
-        self._claimed: dict[Path, dict[str, int]] = {}
-        self._claims: dict[str, tuple[tuple[Path, ...], Amounts]] = {}
-        self._children: dict[Path, list[Path]] = {}
+        self._everybody: dict[str, Sum] = {}
+        """Of all scopes, whomever they contend with: nothing kept is more."""
+        self._around = {path[:-1] for path in quotas}
+        self._scopes: dict[Path, Scope] = {(): Scope((), ScopeQuota(), {}, {})}
+        self._chains: dict[Path, Chain] = {}
+        self._claims: dict[str, Claim] = {}
         for path in quotas:
-            self._children.setdefault(path[:-1], []).append(path)
+            self._chain(path)
         for path, held in (live or {}).items():
             self.take(path, held)
+
+    def _chain(self, path: Path) -> Chain:
+        """Return the scopes of a user's path that have a quota, or a sibling has."""
+        chain = self._chains.get(path)
+        if chain is None:
+            chain = self._chains[path] = link(
+                *(
+                    self._scope(scope)
+                    for scope in _scopes(path)
+                    if scope in self._quotas or scope[:-1] in self._around
+                )
+            )
+        return chain
+
+    def _scope(self, path: Path) -> Scope:
+        scope = self._scopes.get(path)
+        if scope is None:
+            quota = self._quotas.get(path, ScopeQuota())
+            siblings = self._scope(path[:-1]).inside
+            scope = self._scopes[path] = Scope(path, quota, siblings, self._everybody)
+        return scope
 
     # --- what is held and what waits -------------------------------------------------
 
     def used(self, path: Path, slot: str) -> int:
-        """Tell how much a scope holds."""
-        return self._used.get(path, {}).get(slot, 0)
+        """Tell how much a scope holds of what it is guaranteed or limited in."""
+        scope = self._scopes.get(path)
+        account = None if scope is None else scope.accounts.get(slot)
+        return 0 if account is None else account.used
 
     def guaranteed(self, path: Path, slot: str) -> int:
         """Tell how much a scope is guaranteed."""
@@ -102,12 +132,15 @@ class QuotaTree:
         return 0 if quota is None else quota.guaranteed.get(slot, 0)
 
     def take(self, path: Path, amounts: Amounts, claim: str = "") -> None:
-        """Note that a user has got these amounts; the *claim* on them is fulfilled."""
-        self.withdraw(claim)
-        for scope in _scopes(path):
-            used = self._used.setdefault(scope, {})
-            for slot, amount in amounts.items():
-                used[slot] = used.get(slot, 0) + amount
+        """Note that a user has got these amounts, and so what they *claim*."""
+        fulfilled = self._claims.pop(claim, ())
+        for account, amount in fulfilled:
+            account.claimed -= amount
+        for slot, account in self._chain(path).accounts:
+            amount = amounts.get(slot, 0)
+            if amount or fulfilled:
+                account.used += amount
+                account.renew()
 
     def give(self, path: Path, amounts: Amounts) -> None:
         """Note that a user has given these amounts back."""
@@ -120,49 +153,50 @@ class QuotaTree:
         before. What waits for something else than room claims nothing.
         """
         self.withdraw(name)
-        found = []
-        for scope in _scopes(path):
-            claimed = self._claimed.setdefault(scope, {})
-            if self._is_entitled(scope, asked, claimed):
-                found.append(scope)
-                for slot, amount in self._listed(scope, asked):
-                    claimed[slot] = claimed.get(slot, 0) + amount
+        found = tuple(
+            (account, amount)
+            for scope in self._chain(path).scopes
+            if scope.is_entitled(asked, claims=True)
+            for slot, account in scope.accounts.items()
+            if account.guaranteed and (amount := asked.get(slot, 0))
+        )
+        for account, amount in found:
+            account.claimed += amount
+            account.renew()
         if found:
-            self._claims[name] = (tuple(found), asked)
+            self._claims[name] = found
 
     def withdraw(self, name: str) -> None:
         """Forget a claim, if there is one."""
-        scopes, asked = self._claims.pop(name, ((), {}))
-        for scope in scopes:
-            for slot, amount in self._listed(scope, asked):
-                self._claimed[scope][slot] -= amount
-
-    def _listed(self, scope: Path, asked: Amounts) -> Iterator[tuple[str, int]]:
-        """Yield what is asked of the slots that a scope is guaranteed."""
-        quota = self._quotas.get(scope)
-        for slot, due in () if quota is None else quota.guaranteed.items():
-            amount = asked.get(slot, 0)
-            if amount and due:
-                yield slot, amount
-
-    def _is_entitled(
-        self, scope: Path, asked: Amounts, besides: Amounts | None = None
-    ) -> bool:
-        quota = self._quotas.get(scope)
-        if quota is None:
-            return False
-        any_listed = False
-        for slot, due in quota.guaranteed.items():
-            amount = asked.get(slot, 0)
-            if not (amount and due):
-                continue
-            any_listed = True
-            beside = besides.get(slot, 0) if besides else 0
-            if self.used(scope, slot) + beside + amount > due:
-                return False
-        return any_listed
+        for account, amount in self._claims.pop(name, ()):
+            account.claimed -= amount
+            account.renew()
 
     # --- whether something may start -------------------------------------------------
+
+    def is_within(self, path: Path, asked: Amounts) -> bool:
+        """Tell whether no maximum is in the way of a request."""
+        for slot, maximum, account in self._chain(path).limited:
+            amount = asked.get(slot, 0)
+            if amount and account.used + amount > maximum:
+                return False
+        return True
+
+    def is_clear(
+        self, path: Path, asked: Amounts, free: Amounts, *, stays: bool = False
+    ) -> bool:
+        """Tell quickly whether nobody could have anything against a request.
+
+        If so, it may start; if not, it may all the same: :meth:`judge` knows.
+        """
+        for slot, maximum, account in self._chain(path).limited:
+            if account.used + asked.get(slot, 0) > maximum:
+                return False
+        for slot, everybody in self._everybody.items():
+            kept = everybody.idle if stays else everybody.due
+            if kept and asked.get(slot, 0) + kept > free.get(slot, 0):
+                return False
+        return True
 
     def judge(
         self, path: Path, asked: Amounts, free: Amounts, *, stays: bool = False
@@ -182,16 +216,16 @@ class QuotaTree:
         return Verdict(entitled=entitled, overruns=overruns, kept=in_the_way)
 
     def _overruns(self, path: Path, asked: Amounts) -> Iterator[Overrun]:
-        for scope in _scopes(path):
-            quota = self._quotas.get(scope)
-            for slot, maximum in () if quota is None else quota.maximum.items():
-                amount, used = asked.get(slot, 0), self.used(scope, slot)
-                if amount and used + amount > maximum:
-                    yield Overrun(scope, slot, maximum, used, amount)
+        for scope in self._chain(path).scopes:
+            for slot, account in scope.accounts.items():
+                amount, used = asked.get(slot, 0), account.used
+                maximum = account.maximum
+                if amount and maximum is not None and used + amount > maximum:
+                    yield Overrun(scope.path, slot, maximum, used, amount)
 
     def entitled(self, path: Path, asked: Amounts) -> tuple[Path, ...]:
         """Return the scopes that stay within their guarantees with a request."""
-        return tuple(s for s in _scopes(path) if self._is_entitled(s, asked))
+        return tuple(s.path for s in self._chain(path).scopes if s.is_entitled(asked))
 
     def kept_from(
         self, path: Path, entitled: Sequence[Path], *, stays: bool = False
@@ -203,20 +237,16 @@ class QuotaTree:
         kept: dict[str, int] = {}
         if not (stays or self._claims):
             return kept
-        for scope in _scopes(path):
-            if scope in entitled:
+        for scope in self._chain(path).scopes:
+            if scope.path in entitled:
                 continue
-            for sibling in self._children.get(scope[:-1], ()):
-                if sibling == scope:
-                    continue
-                quota = self._quotas.get(sibling, ScopeQuota())
-                claimed = quota.guaranteed if stays else self._claimed.get(sibling, {})
-                for slot, amount in claimed.items():
-                    # What a scope holds beyond its guarantee uses its claims up.
-                    idle = self.guaranteed(sibling, slot) - self.used(sibling, slot)
-                    due = min(amount, idle)
-                    if due > 0:
-                        kept[slot] = kept.get(slot, 0) + due
+            for slot, inside in scope.siblings.items():
+                others = inside.idle if stays else inside.due
+                own = scope.accounts.get(slot)
+                if own is not None:
+                    others -= own.idle if stays else own.due
+                if others > 0:
+                    kept[slot] = kept.get(slot, 0) + others
         return kept
 
     # --- who has to give back --------------------------------------------------------
@@ -259,7 +289,7 @@ class QuotaTree:
             if ours not in entitled:
                 continue
             borrowed = borrowers.get(holding.id, {}).get(theirs, set())
-            due = borrowed & {slot for slot, _ in self._listed(ours, asked)}
+            due = {s for s in borrowed if self.guaranteed(ours, s) and asked.get(s, 0)}
             if due:
                 found.append((holding, due))
         return found

@@ -12,12 +12,13 @@ from hypothesis import given
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.fragmentation import Fragmentation, FragmentationScorer
 from backendai_hub.scheduling.garbage import uncollected
+from backendai_hub.scheduling.guarantees import Free
 from backendai_hub.scheduling.obstacles import Obstacles
 from backendai_hub.scheduling.placing import Placer
 from backendai_hub.scheduling.plan import Pass
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
 from backendai_hub.scheduling.shapes import Shape, Shapes
-from backendai_hub.scheduling.snapshot import NodeState, PendingSession
+from backendai_hub.scheduling.snapshot import NodeState, PendingSession, Share
 from tests.unit.scheduling_snapshots import GIB, host, node, pending, shared, snapshot
 
 FEW = 100
@@ -168,6 +169,33 @@ def test_each_node_is_told_the_first_rule_that_it_breaks(
 def _all_of(one: NodeState) -> dict[str, object]:
     names = ("group", "runtime", "architecture", "protocol", "labels")
     return {name: getattr(one, name) for name in names}
+
+
+# --- what is free in all is kept up, node by node -----------------------------------
+
+
+@given(data=st.data())
+def test_what_is_free_in_all_is_what_open_nodes_have(data: st.DataObject):
+    closed = data.draw(st.lists(st.booleans(), min_size=1, max_size=4))
+    cluster = Cluster(
+        [
+            node(f"n{i}", host(4), closed="drained" if is_closed else "")
+            for i, is_closed in enumerate(closed)
+        ]
+    )
+    free = Free(cluster)
+    taken: list[tuple[int, list[Share]]] = []
+    for _ in range(data.draw(st.integers(0, 8))):
+        row = data.draw(st.integers(0, len(closed) - 1))
+        if taken and data.draw(st.booleans()):
+            cluster.give(*taken.pop())
+        elif shares := cluster.choose_devices(row, "cpu", 1000):
+            cluster.take(row, shares)
+            taken.append((row, shares))
+        if data.draw(st.booleans()):
+            there = cluster.free_of(cluster.column["cpu"])
+            assert free.get("cpu") == there[cluster.open].sum()
+    assert free.get("nothing") == 0
 
 
 # --- no search for garbage holds up decisions ---------------------------------------

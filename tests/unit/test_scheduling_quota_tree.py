@@ -317,6 +317,118 @@ def test_a_maximum_is_no_reason_to_reclaim():
     assert tree.reclaim(A, gpus(2), gpus(0), [borrower]) is None
 
 
+# --- what is added up ----------------------------------------------------------------
+
+
+class Sums(RuleBasedStateMachine):
+    """What is kept for others is what all siblings are due, whatever has happened."""
+
+    @initialize(data=st.data())
+    def begin(self, data):
+        amounts = st.dictionaries(st.sampled_from([GPU, "cpu"]), st.integers(0, 3))
+        paths = [("a",), ("b",), ("a", "x"), ("a", "y"), ("a", "x", "1")]
+        self.quotas = {
+            path: ScopeQuota(guaranteed=data.draw(amounts), maximum=data.draw(amounts))
+            for path in data.draw(st.sets(st.sampled_from(paths)))
+        }
+        self.tree = QuotaTree(self.quotas)
+        self.used: dict[tuple[Any, str], int] = {}
+        self.taken: list[tuple[Any, dict[str, int]]] = []
+        self.claims: dict[str, tuple[list[Any], dict[str, int]]] = {}
+
+    owners = st.sampled_from(["a/x/1", "a/x/2", "a/y/3", "b/z/4"])
+    asked = st.dictionaries(st.sampled_from([GPU, "cpu", "mem"]), st.integers(0, 2))
+
+    @rule(owner=owners, asked=asked)
+    def take(self, owner, asked):
+        path = tuple(owner.split("/"))
+        self.tree.take(path, asked)
+        self.count(path, asked, 1)
+        self.taken.append((path, asked))
+
+    @precondition(lambda self: self.taken)
+    @rule()
+    def give(self):
+        path, held = self.taken.pop()
+        self.tree.give(path, held)
+        self.count(path, held, -1)
+
+    def count(self, path, held, sign):
+        for slot, amount in held.items():
+            for depth in (1, 2, 3):
+                key = path[:depth], slot
+                self.used[key] = self.used.get(key, 0) + sign * amount
+
+    @rule(
+        owner=owners,
+        asked=asked,
+        name=st.sampled_from(["1", "2"]),
+        fulfil=st.booleans(),
+    )
+    def claim(self, owner, asked, name, fulfil):
+        path = tuple(owner.split("/"))
+        self.claims.pop(name, None)
+        self.tree.withdraw(name)
+        scopes = [
+            path[:depth]
+            for depth in (1, 2, 3)
+            if self.is_entitled(path[:depth], asked, claims=True)
+        ]
+        self.tree.claim(name, path, asked)
+        if scopes:
+            self.claims[name] = scopes, asked
+        if fulfil:
+            self.claims.pop(name, None)
+            self.tree.take(path, asked, name)
+            self.tree.give(path, asked)
+
+    def due(self, path, slot):
+        return self.quotas.get(path, ScopeQuota()).guaranteed.get(slot, 0)
+
+    def claimed(self, path, slot):
+        return sum(a.get(slot, 0) for s, a in self.claims.values() if path in s)
+
+    def is_entitled(self, path, asked, *, claims=False):
+        listed = [s for s, n in asked.items() if n and self.due(path, s)]
+        beside = {s: self.claimed(path, s) if claims else 0 for s in listed}
+        return bool(listed) and all(
+            self.used.get((path, s), 0) + beside[s] + asked[s] <= self.due(path, s)
+            for s in listed
+        )
+
+    def kept(self, path, *, stays):
+        found: dict[str, int] = {}
+        for depth in (1, 2, 3):
+            for other in self.quotas:
+                if other[:-1] != path[: depth - 1] or other == path[:depth]:
+                    continue
+                for slot in (GPU, "cpu"):
+                    idle = self.due(other, slot) - self.used.get((other, slot), 0)
+                    claimed = self.claimed(other, slot)
+                    due = max(0, idle if stays else min(idle, claimed))
+                    found[slot] = found.get(slot, 0) + due
+        return {slot: amount for slot, amount in found.items() if amount}
+
+    @rule(owner=owners, asked=asked, free=st.integers(0, 8), stays=st.booleans())
+    def ask(self, owner, asked, free, stays):
+        path, room = tuple(owner.split("/")), {GPU: free, "cpu": free, "mem": free}
+        assert self.tree.kept_from(path, (), stays=stays) == self.kept(
+            path, stays=stays
+        )
+        entitled = [
+            path[:depth] for depth in (1, 2, 3) if self.is_entitled(path[:depth], asked)
+        ]
+        verdict = self.tree.judge(path, asked, room, stays=stays)
+        assert list(verdict.entitled) == entitled
+        if self.tree.is_clear(path, asked, room, stays=stays):
+            assert verdict.may_start
+        assert self.tree.is_within(path, asked) == (not verdict.overruns)
+
+
+TestSums = Sums.TestCase
+TestSums.settings = settings(max_examples=60, stateful_step_count=20)
+
+
 # --- any history ---------------------------------------------------------------------
 
 _USERS = ("a/x/1", "a/x/2", "a/y/3", "b/z/4", "c/w/5")
