@@ -154,6 +154,7 @@ class Agent:
                 group.create_task(self._keeper.run())
                 group.create_task(self._connect())
                 group.create_task(self._rediscover())
+                group.create_task(self._look_at_storage())
         finally:
             await self._relays.close()
             await self._apps.close()
@@ -191,13 +192,17 @@ class Agent:
             devices=self._inventory.devices,
             containers=account.containers,
             unknown=account.unknown,
-            isolation=getattr(self._runtime, "isolation_now", self._isolation),
+            isolation=self._describe(self._isolation),
             images=self.driver.images.present,
             image_progress=self._keeper.account(),
             labels={**self._settings.labels, **self._mounts.labels},
             max_containers=self._settings.max_containers,
             storage_hosts=list(self._mounts.present),
         )
+
+    def _describe(self, opened: Isolation) -> Isolation:
+        now: Isolation = getattr(self._runtime, "isolation_now", opened)
+        return msgspec.structs.replace(now, notes=[*now.notes, *self._mounts.notes])
 
     async def hear(self, sent_at: float) -> None:
         """Note that the service has taken a report; leases begin anew."""
@@ -322,7 +327,7 @@ class Agent:
             self._log.info("the certificate was renewed")
 
     async def _rediscover(self) -> None:
-        """Notice devices and storage hosts that come and go."""
+        """Notice devices that come and go."""
         while True:
             await asyncio.sleep(REDISCOVER_SECONDS)
             before = self._inventory.devices
@@ -330,8 +335,13 @@ class Agent:
             if self._inventory.devices != before:
                 self._log.warning("the devices of this node have changed")
                 self._say()
+
+    async def _look_at_storage(self) -> None:
+        """Notice storage hosts that come and go."""
+        while True:
             if await self._mounts.look():
                 self._say()
+            await asyncio.sleep(REDISCOVER_SECONDS)
 
 
 def _read_token(path: Path | None) -> str:

@@ -94,7 +94,18 @@ class Mounts:
             unmanaged_roots=tuple(self._settings.unmanaged_roots),
         )
         self._lost: dict[str, asyncio.subprocess.Process] = {}
+        self._looked = False
         self.present: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What people should know of this node's storage."""
+        if not self._settings.hosts or self._site.may_mount:
+            return []
+        return [
+            "its agent may not mount: sessions see whole folders only, and only those"
+            " whose files are of the user that they run as"
+        ]
 
     @property
     def labels(self) -> dict[str, str]:
@@ -102,27 +113,30 @@ class Mounts:
         return label_hosts(self.present)
 
     async def open(self) -> None:
-        """Take away what a killed agent has left, and see what is possible here."""
+        """Take away what a killed agent has left, and see what is possible here.
+
+        No storage host is asked for anything yet: one that hangs must not keep
+        sessions that run from anything.
+        """
         await asyncio.to_thread(self._sweep)
         may_mount = await asyncio.to_thread(self._try_to_mount)
         self._site = replace(self._site, may_mount=may_mount)
-        await self.look()
-        for host in sorted({*self._settings.hosts} - {*self.present}):
-            self._log.error("the storage host %s is not there", host)
 
     async def look(self) -> bool:
         """See which hosts answer; returns whether others do than before."""
         hosts = self._settings.hosts
         looks = [self._answers(host, path) for host, path in hosts.items()]
         answers = await asyncio.gather(*looks)
-        before = self.present
-        self.present = [
-            host for host, there in zip(hosts, answers, strict=True) if there
-        ]
+        before, self.present = (
+            self.present,
+            [host for host, there in zip(hosts, answers, strict=True) if there],
+        )
         for host in sorted({*self.present} - {*before}):
             self._log.info("the storage host %s is there", host)
-        for host in sorted({*before} - {*self.present}):
-            self._log.error("the storage host %s does not answer any more", host)
+        expected = before if self._looked else hosts
+        for host in sorted({*expected} - {*self.present}):
+            self._log.error("the storage host %s is not there", host)
+        self._looked = True
         return self.present != before
 
     @contextlib.asynccontextmanager
@@ -264,13 +278,18 @@ class Mounts:
                     room.rmdir()
 
     def _try_to_mount(self) -> bool:
-        """Tell whether we may mount: not as a plain user, nor in most containers."""
-        if os.geteuid() != 0 or not self._settings.hosts:
+        """Tell whether we may mount: not as a plain user, nor in most containers.
+
+        Old kernels lack what is needed to do it safely.
+        """
+        wanted = self._settings.hosts or self._settings.unmanaged_roots
+        if os.geteuid() != 0 or not wanted:
             return False
         room = self._folder / "trial"
         try:
             self._clear(room)
             kernel.mount_room(str(room))
+            kernel.try_tree(str(room))
         except OSError as error:
             self._log.warning("folders cannot be mounted here: %s", error)
             return False

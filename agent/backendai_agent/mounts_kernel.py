@@ -66,6 +66,19 @@ def put_tree(tree: int, place: int) -> None:
     _call(_MOVE_MOUNT, _int(tree), _text(""), _int(place), _text(""), flags)
 
 
+def try_tree(path: str) -> None:
+    """Raise OSError if this kernel does not know the calls above."""
+    descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        tree = clone_tree(descriptor)
+        try:
+            change_tree(tree, READ_ONLY | NO_SUID | NO_DEVICES)
+        finally:
+            os.close(tree)
+    finally:
+        os.close(descriptor)
+
+
 def mount_room(path: str) -> None:
     """Mount a small file system of memory at *path*, for mounts to lie in.
 

@@ -208,7 +208,7 @@ async def test_an_engine_that_does_not_see_our_mounts_starts_nothing(
     container_folder(runtime.data_dir, spec.id).make()
     async with keeper.shown(spec, runtime) as folders:
         pass  # taken away again: just what the engine's own view would be
-    with pytest.raises(RuntimeFailure, match="bind source path does not exist"):
+    with pytest.raises(RuntimeFailure, match="does not see the folders"):
         await runtime.start(spec, ContainerPatch(folders=folders))
     await runtime.stop(spec.id, 0)
     # The same container can be made once the folder is there again.

@@ -303,6 +303,7 @@ async def test_what_is_not_there_is_said(node, host, keeper, tmp_path):
     ):
         with pytest.raises(RuntimeFailure, match=words):
             await ask(node, keeper, "", folder.at("/home/work/data", **changes))
+    assert await keeper.look()
     host.root.rename(tmp_path / "gone")
     with pytest.raises(RuntimeFailure, match="'local' is not there on this node"):
         await ask(node, keeper, "", folder.at("/home/work/data"))
@@ -322,6 +323,7 @@ async def test_a_host_that_hangs_holds_up_only_who_needs_it(node, host, tmp_path
     keeper = Mounts(tmp_path / "agent", settings)
     with hung(stuck.root):
         await keeper.open()
+        await keeper.look()
         assert keeper.present == ["local"]
         waiting = asyncio.create_task(
             ask(node, keeper, "", hanging.at("/home/work/data"))

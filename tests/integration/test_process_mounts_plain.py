@@ -44,6 +44,7 @@ async def make_keeper(host, data_dir):
     settings = MountSettings(hosts={"local": str(host.root)})
     keeper = Mounts(data_dir, settings)
     await keeper.open()
+    await keeper.look()
     assert keeper.present == ["local"]
     return keeper
 
@@ -65,6 +66,7 @@ async def test_a_sandbox_sees_the_folder_itself(tmp_path, host):
     folder = host.add()
     folder.write("x", "hello")
     keeper = await make_keeper(host, tmp_path / "agent")
+    assert "may not mount" in keeper.notes[0]
     async with open_node(tmp_path / "agent") as node:
         assert node.isolation.tier == "namespaces"
         answer = await ask(

@@ -6,6 +6,7 @@ import pytest
 
 from backendai_agent.app import BackendAIAgent, main
 from backendai_hub.core.configuration import ConfigurationError
+from backendai_hub.core.errors import HubError
 
 
 def make_app(tmp_path, text="", argv=()):
@@ -64,3 +65,26 @@ def test_a_misspelled_option_is_refused(tmp_path):
 def test_the_program_ends_with_a_sentence(argv, words, tmp_path):
     with pytest.raises(SystemExit, match=words):
         main([*argv, "--check", f"--data-dir={tmp_path}"])
+
+
+def test_storage_hosts_are_places_of_this_node(tmp_path):
+    def storage(**traits):
+        text = "\n".join(f"c.BackendAIAgent.{n} = {v!r}" for n, v in traits.items())
+        text += f"\nc.BackendAIAgent.data_dir = {str(tmp_path / 'agent')!r}"
+        return make_app(tmp_path, text).make_settings().mounts
+
+    settings = storage(
+        storage_hosts={"local": "/srv/folders"},
+        unmanaged_roots=["/data"],
+        mount_seconds=3.0,
+    )
+    assert settings.hosts == {"local": "/srv/folders"}
+    assert (settings.unmanaged_roots, settings.seconds) == (("/data",), 3.0)
+    for hosts, words in (
+        ({"local": "folders"}, "not an absolute path"),
+        ({"local": str(tmp_path / "agent/folders")}, "lie one in the other"),
+        ({"local": str(tmp_path)}, "lie one in the other"),
+        ({"No Such": "/srv"}, "will not do"),
+    ):
+        with pytest.raises(HubError, match=words):
+            storage(storage_hosts=hosts)

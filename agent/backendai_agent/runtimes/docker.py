@@ -58,7 +58,11 @@ from backendai_agent.runtimes.docker_facts import (
     share_network,
     user_offset,
 )
-from backendai_agent.runtimes.docker_folders import empty_folders, hand_over
+from backendai_agent.runtimes.docker_folders import (
+    blame_view,
+    empty_folders,
+    hand_over,
+)
 from backendai_agent.runtimes.docker_images import Pull, discard, references
 from backendai_agent.runtimes.docker_network import (
     check_can_share_network,
@@ -327,7 +331,10 @@ class DockerRuntime(LoggingConfigurable):
             person = await self.resident(spec)
             owner = (person.uid, person.gid) if os.geteuid() == 0 else None
             await asyncio.to_thread(make_places, folder.work, patch.folders, owner)
-        await self._engine.ask(lambda api: self._start_on(api, spec, config))
+        try:
+            await self._engine.ask(lambda api: self._start_on(api, spec, config))
+        except RuntimeFailure as failure:
+            raise blame_view(failure, patch.folders) from failure
 
     def _start_on(
         self, api: docker.APIClient, spec: ContainerSpec, config: dict[str, Any]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any, Final
 
 import docker
 
 from backendai_agent.folders import ContainerFolder, check_unmounted, remove_trees
-from backendai_agent.runtimes.base import RuntimeFailure
+from backendai_agent.runtimes.base import RuntimeFailure, ShownFolder
 
 SWEEP_SECONDS: Final = 60
 INSIDE: Final = "/folder"
@@ -30,6 +31,19 @@ def hand_over(folder: ContainerFolder, *, user: str, offset: int) -> None:
     # gains anything by owning what is below it.
     for path in (folder.run, *folder.run.iterdir(), folder.work):
         os.chown(path, uid, gid, follow_symlinks=False)
+
+
+def blame_view(
+    failure: RuntimeFailure, folders: Iterable[ShownFolder]
+) -> RuntimeFailure:
+    """Say what it means if the engine does not find what the agent has mounted."""
+    if not any(shown.source in str(failure) for shown in folders):
+        return failure
+    return RuntimeFailure(
+        "the container engine does not see the folders that this node's agent has"
+        " mounted for the session: both have to run in the same mount namespace"
+        " (systemd's PrivateMounts=, ProtectSystem= and the like separate them)"
+    )
 
 
 def empty_folders(api: docker.APIClient, folder: ContainerFolder, image: str) -> None:
