@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from backendai_hub.core.vfolders import folder_parts
 from backendai_hub.safefs.entries import exists
 from backendai_hub.safefs.errors import EntryMissingError, in_words
 from backendai_hub.safefs.placing import rename_to_free
@@ -24,6 +23,7 @@ from backendai_hub.storage.places import (
     check_uuid,
     give,
     make_folders,
+    parts_of,
 )
 from backendai_hub.storage.work import Host
 
@@ -31,7 +31,7 @@ from backendai_hub.storage.work import Host
 def clone(host: Host, op: CloneFolder, channel: Channel) -> Done:
     """Copy a folder; begin anew what an earlier attempt left, and do nothing twice."""
     folder_id = check_uuid(op.target.folder_id, "folder_id")
-    *_, name = folder_parts(op.target.scope, folder_id)
+    *_, name = parts_of(op.target)
     with (
         host.ground.scope(op.target.scope) as scope,
         host.ground.beside(op.target, CLONING) as cloning,

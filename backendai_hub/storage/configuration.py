@@ -38,6 +38,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """An answer that takes longer is called slow."""
     hang_seconds: float = 15.0
     """A worker that has not answered for so long is replaced."""
+    stuck_seconds: float = 30.0
+    """What goes on for so long, though nobody waits for it any more, is stuck."""
     most_requests: int = 128
     """More at once are refused."""
 

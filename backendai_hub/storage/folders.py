@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from backendai_hub.core.errors import InvalidRequestError, NotFoundError
-from backendai_hub.core.vfolders import folder_parts
-from backendai_hub.safefs.entries import exists
-from backendai_hub.safefs.errors import EntryMissingError, in_words
+from backendai_hub.safefs.errors import EntryExistsError, EntryMissingError, in_words
+from backendai_hub.safefs.paths import Parts
 from backendai_hub.safefs.tree import Tree
 from backendai_hub.safefs.work import Work
 from backendai_hub.storage.channel import Channel
@@ -27,6 +26,7 @@ from backendai_hub.storage.places import (
     check_uuid,
     give,
     make_folders,
+    parts_of,
 )
 from backendai_hub.storage.work import Host
 
@@ -39,7 +39,7 @@ def make(host: Host, op: MakeFolder, channel: Channel) -> None:
     if op.place.unmanaged:
         with host.ground.folder(op.place):
             return  # it is there, which is all that is asked of it
-    *_, name = folder_parts(op.place.scope, op.place.folder_id)
+    *_, name = parts_of(op.place)
     with (
         host.ground.scope(op.place.scope) as scope,
         in_words(()),
@@ -68,20 +68,27 @@ def remove(host: Host, op: RemoveFolder, channel: Channel) -> Done:
 
 def _take_away(host: Host, place: Place, removing: int, folder_id: str) -> None:
     """Rename a folder and what people threw away in it out of sight."""
-    scope_name, *shelves, name = folder_parts(place.scope, folder_id)
+    scope_name, *shelves, name = parts_of(place)
     with host.ground.scope(scope_name) as scope:
         tree, away = Tree(scope), Tree(removing)
         for source, suffix in (((*shelves, name), ""), ((TRASH, folder_id), ".trash")):
             with suppress(EntryMissingError):
-                if exists(removing, folder_id + suffix):
-                    away.remove((folder_id + suffix,))
-                tree.move(source, (folder_id + suffix,), to=away)
+                _move_away(tree, source, away, (folder_id + suffix,))
                 tree.sync_folder(source[:-1])
         os.fsync(removing)
         crashpoint("removing.renamed")
         with suppress(OSError):  # others may lie there, too
             os.rmdir("/".join(shelves), dir_fd=scope)
             os.rmdir(shelves[0], dir_fd=scope)
+
+
+def _move_away(tree: Tree, source: Parts, away: Tree, target: Parts) -> None:
+    try:
+        tree.move(source, target, to=away)
+    except EntryExistsError:
+        # One of the same id was removed before, and made again.
+        away.remove(target)
+        tree.move(source, target, to=away)
 
 
 def _remove(removing: int, folder_id: str, channel: Channel) -> int:
@@ -100,7 +107,7 @@ def _remove(removing: int, folder_id: str, channel: Channel) -> int:
 @contextmanager
 def open_shelf(scope: int, place: Place) -> Iterator[int]:
     """Open the folder that has a place, made if need be and not removed meanwhile."""
-    shelves = folder_parts(place.scope, place.folder_id)[1:-1]
+    shelves = parts_of(place)[1:-1]
     opened = -1
     while opened < 0:
         # Whoever removed the last folder in it has removed it, too.

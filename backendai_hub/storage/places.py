@@ -110,7 +110,7 @@ class Ground:
             with self._unmanaged(place.unmanaged) as opened:
                 yield opened, ()
             return
-        parts = folder_parts(place.scope, place.folder_id)
+        parts = parts_of(place)
         with self.root() as root:
             yield root, parts
 
@@ -167,6 +167,11 @@ def make_folders(base: int, names: Sequence[str], *, mode: int) -> int:
             os.close(folder)
         folder = deeper
     return folder
+
+
+def parts_of(place: Place) -> tuple[str, ...]:
+    """Return where a managed place lies below the root; refuse what is no id."""
+    return folder_parts(place.scope, check_uuid(place.folder_id, "folder_id"))
 
 
 def check_uuid(given: str, what: str) -> str:

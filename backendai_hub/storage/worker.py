@@ -47,8 +47,6 @@ from backendai_hub.storage.work import Host, Work, tag_of
 log = logging.getLogger("backendai_hub.storage.worker")
 
 LARGEST_SETUP: Final = 1 << 20
-STUCK_SECONDS: Final = 30.0
-"""An operation that nobody waits for any more, and goes on for so long, is stuck."""
 
 WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
     {
@@ -151,11 +149,11 @@ class Worker:
     def _report(self, operation: ops.Health, channel: Channel) -> ops.HostReport:
         report: ops.HostReport = self._do(operation, channel)
         now = self._clock()
+        patience = self._host.config.stuck_seconds
         with self._lock:
             running = dict(self._running)
         stuck = sum(
-            now - since > STUCK_SECONDS and one.is_left()
-            for one, since in running.items()
+            now - since > patience and one.is_left() for one, since in running.items()
         )
         return msgspec.structs.replace(report, busy=len(running) - 1, stuck=stuck)
 

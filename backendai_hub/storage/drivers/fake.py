@@ -6,10 +6,9 @@ It is a ``dir`` with troubles. They can be changed while it runs, through a file
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -23,12 +22,15 @@ from backendai_hub.storage.drivers.base import (
 from backendai_hub.storage.drivers.dir import DirDriver
 from backendai_hub.storage.ops import AppendUpload, Operation, ScopeUse
 
+LOOK_SECONDS: Final = 0.05
+"""How often what hangs looks whether it still has to."""
+
 
 class Troubles(msgspec.Struct, forbid_unknown_fields=True):
     """What goes wrong, by the tag of an operation (``"make-folder"``) or ``"*"``."""
 
     hang: list[str] = []
-    """These never come back."""
+    """These do not come back for as long as it says so."""
     slow: dict[str, float] = {}
     """These take so many seconds longer."""
     fail: dict[str, str] = {}
@@ -74,11 +76,9 @@ class FakeDriver(DirDriver):
 
     def before(self, operation: Operation[Any]) -> None:
         """Hang, wait or fail, as configured."""
-        now = self._read_troubles()
-        tag = str(operation.__struct_config__.tag)
-        names = {tag, "*"}
-        if names & {*now.hang}:
-            threading.Event().wait()
+        names = {str(operation.__struct_config__.tag), "*"}
+        while names & {*(now := self._read_troubles()).hang}:
+            time.sleep(LOOK_SECONDS)
         time.sleep(sum(s for name, s in now.slow.items() if name in names))
         for name in sorted(names & {*now.fail}):
             raise UnavailableError(now.fail[name])
