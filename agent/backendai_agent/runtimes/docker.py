@@ -19,6 +19,7 @@ import docker
 from traitlets import Bool, Dict, Float, List, Unicode, default
 from traitlets.config import LoggingConfigurable
 
+from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import ContainerFolder, container_folder
 from backendai_agent.runtimes.base import (
     ContainerPatch,
@@ -376,6 +377,7 @@ class DockerRuntime(LoggingConfigurable):
             if status != 409:
                 raise
             self._check_ours(api, spec)
+        crashpoint("agent.created")
         state = api.inspect_container(name)["State"]
         if state["Status"] == "created":
             name_person(api, name, spec)
