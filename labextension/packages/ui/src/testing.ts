@@ -98,6 +98,7 @@ export function makeEvent(session: Session, changes: Partial<EventMessage> = {})
     at: '2026-01-02T03:00:00Z',
     kind: 'session.changed',
     session_id: session.id,
+    folder_id: null,
     text: '',
     status: session.status,
     session,
