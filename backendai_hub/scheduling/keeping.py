@@ -13,6 +13,7 @@ from backendai_hub.scheduling.holds import Hold, free_part, hold_window, merge
 from backendai_hub.scheduling.layouts import count_devices
 from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.snapshot import (
+    WIDE,
     GroupPolicy,
     PendingSession,
     Reservation,
@@ -123,12 +124,9 @@ class Keeper:
         """Tell whether *session* has waited too long and nothing is reserved yet."""
         if not all(r.displacing and r.session != session.id for r in self.reservations):
             return False
-        waited = self._now - session.since
-        after = self._policy.patience(session.priority)
-        if after is not None and waited < after:
-            devices = count_devices(session.request)
-            after = self._policy.patience(session.priority, devices)
-        return after is not None and waited >= after
+        wide = len(session.members) > 1 or count_devices(session.request) >= WIDE
+        after = self._policy.patience(session.priority, wide=wide)
+        return after is not None and self._now - session.since >= after
 
     def reserve(
         self,

@@ -159,7 +159,7 @@ class ScopeQuota(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WIDE = 4
-"""Who asks for so many devices is called wide."""
+"""Who asks for so many devices is called wide, and so is a cluster."""
 
 
 class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -185,18 +185,18 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rack_label: str = "rack"
     """The label that tells which nodes are close to each other."""
 
-    def patience(self, priority: int, devices: int = 1) -> int | None:
+    def patience(self, priority: int, *, wide: bool = False) -> int | None:
         """Return after how many seconds one of *priority* gets devices reserved.
 
-        A priority above the usual shortens it; the highest does not wait for it. A
-        wide request, whose devices seldom become free together, waits as long in all,
-        counted once for each of its devices.
+        A priority above the usual shortens it; the highest does not wait for it. Nor
+        does a *wide* request, whose devices seldom become free together: until they
+        are kept, everybody who starts on one of them puts it off.
         """
         after = self.reserve_after
         if after is None:
             return None
-        if devices >= WIDE:
-            after //= devices
+        if wide:
+            return 0
         if priority <= USUAL_PRIORITY:
             return after
         return (

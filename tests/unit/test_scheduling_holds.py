@@ -446,18 +446,33 @@ def test_who_borrows_what_is_kept_leaves_the_rest_to_others():
     assert names(decide([place], queue, running=[held])) == {"short", "long"}
 
 
-@pytest.mark.parametrize(
-    ("devices", "after"), [(0.5, 3600), (2, 3600), (4, 900), (8, 450)]
-)
-def test_wide_requests_have_devices_reserved_sooner(devices: float, after: int):
+@pytest.mark.parametrize(("devices", "after"), [(0.5, 3600), (3, 3600), (4, 0), (8, 0)])
+def test_wide_requests_have_devices_reserved_at_once(devices: float, after: int):
     policy = GroupPolicy(reserve_after=3600)
     place = node("a", host(64), *(shared(f"a-{i}", used=1) for i in range(8)))
     shares = [Share(f"a-{i}", "cuda.shares", 1000) for i in range(8)]
     held = running("r", place, *shares, ends=NOW + HOUR)
     for waited, reserved in ((after - 1, 0), (after, 1)):
-        wide = pending("w", cpu=1, shares=devices, since=NOW - waited)
+        if waited >= 0:
+            wide = pending("w", cpu=1, shares=devices, since=NOW - waited)
+            decided = plan(
+                snapshot([place], [wide], policy=policy, running=(held,), now=NOW)
+            )
+            assert len(decided.reservations) == reserved
+
+
+def test_a_cluster_has_its_devices_reserved_at_once_as_all_wide_requests_do():
+    places = [node(name, host(2, used=1)) for name in "ab"]
+    held = [
+        running(f"r-{p.id}", p, Share(f"{p.id}/host", "cpu", 1000), ends=NOW + HOUR)
+        for p in places
+    ]
+    asks = [ask(cpu=2), ask(cpu=2)]
+    gang = cluster_of("g", *asks, layout="spread", since=NOW)
+    for after, reserved in ((3600, 1), (None, 0)):
+        policy = GroupPolicy(reserve_after=after)
         decided = plan(
-            snapshot([place], [wide], policy=policy, running=(held,), now=NOW)
+            snapshot(places, [gang], policy=policy, running=tuple(held), now=NOW)
         )
         assert len(decided.reservations) == reserved
 
