@@ -113,8 +113,8 @@ class Search(NamedTuple):
     limits: Limits
     least: Mapping[str, int]
     """What it has to ask for at least, whatever there is."""
-    before: Sequence[PendingSession] = ()
-    """Who waits for limits and is served before it."""
+    before: Callable[[], Sequence[PendingSession]] = tuple
+    """Tells who is served before it."""
     proves: Callable[[Change], bool] = bool
     """Tells by a whole pass whether a change starts it."""
 
@@ -248,7 +248,7 @@ class Search(NamedTuple):
         """Return who takes what becomes free in *scope* before it does."""
         return [
             one
-            for one in self.before
+            for one in self.before()
             if scope in one.scopes and not one.hold and not self._is_allowed(one)
         ]
 

@@ -14,10 +14,12 @@ import msgspec
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaShortfall
+from backendai_hub.scheduling.ahead import Ahead, Waiting
 from backendai_hub.scheduling.chains import Chains, Waits
 from backendai_hub.scheduling.changes import Change, Search, charge_of
 from backendai_hub.scheduling.forecast import Ends, Forecast, find_leaving, foretell
 from backendai_hub.scheduling.lines import Line
+from backendai_hub.scheduling.ordering import SEQUENCERS
 from backendai_hub.scheduling.plan import Pass
 from backendai_hub.scheduling.reasons import explain_no_room
 from backendai_hub.scheduling.snapshot import (
@@ -99,10 +101,18 @@ class Explainer:
                 self._index[session.id] = line
         self._order: dict[int, list[str]] = {}
         self._place: dict[str, int] = {}
+        self._unheld: dict[int, list[int]] = {}
+        """How many before each place in a line are not held."""
         for session_id in self.plan.waiting:
-            order = self._order.setdefault(id(self._index[session_id]), [])
+            line_id = id(self._index[session_id])
+            order = self._order.setdefault(line_id, [])
             order.append(session_id)
             self._place[session_id] = len(order)
+            counts = self._unheld.setdefault(line_id, [0])
+            counts.append(counts[-1] + (not self._queue[session_id].hold))
+        self._waiting: dict[int, Waiting] = {}
+        self._places: dict[object, int] = {}
+        """Which place newcomers get, by who they are."""
         self._ends: dict[int, Ends] = {}
         self._others: dict[str, Line] = {}
         self._chains: tuple[Mapping[str, Waits], Chains] | None = None
@@ -158,7 +168,7 @@ class Explainer:
             if nodes:
                 return Verdict(nodes=nodes)
         order = self._order.get(id(line), [])
-        place = line.place_of(session, order)
+        place = self._place_of(session, line, order)
         snapshot = self._snapshot
         standing = _Standing(
             session=session,
@@ -170,13 +180,25 @@ class Explainer:
         )
         return Verdict(explanation=self._explain(standing, groups, least or {}))
 
+    def _place_of(
+        self, session: PendingSession, line: Line, order: Sequence[str]
+    ) -> int:
+        """Return the place that a newcomer gets; it is the same for all requests."""
+        key = (id(line), session.scopes, session.owner_id, session.priority)
+        place = self._places.get(key)
+        if place is None:
+            place = line.place_of(session, order)
+            if line.policy.sequencer in SEQUENCERS:
+                self._places[key] = place
+        return place
+
     def _explain(
         self, standing: _Standing, groups: tuple[str, ...], least: Mapping[str, int]
     ) -> Explanation:
         session, line = standing.session, standing.line
         order, place = standing.order, standing.place
         changes = self._changes(standing, groups, least)
-        forecast = self._foretell(session, line, order[: place - 1])
+        forecast = self._foretell(session, line, place)
         return Explanation(
             session=session.id,
             position=place,
@@ -185,7 +207,7 @@ class Explainer:
             changes=tuple(islice(changes, _MOST_CHANGES)),
             starts=forecast.starts,
             at_the_earliest=not forecast.exact,
-            ahead=sum(not self._queue[i].hold for i in order[: place - 1]),
+            ahead=self._unheld.get(id(line), (0,))[place - 1],
             after="" if forecast.after is None else forecast.after.id,
             node="" if forecast.row < 0 else line.cluster.nodes[forecast.row].name,
             window=forecast.window,
@@ -227,7 +249,7 @@ class Explainer:
             line,
             limits,
             least,
-            before=self._before(standing),
+            before=partial(self._before, standing),
             proves=partial(self._proves, standing),
         )
         found = list(search.find())
@@ -290,9 +312,7 @@ class Explainer:
 
     # --- when it starts --------------------------------------------------------------
 
-    def _foretell(
-        self, session: PendingSession, line: Line, before: Sequence[str]
-    ) -> Forecast:
+    def _foretell(self, session: PendingSession, line: Line, place: int) -> Forecast:
         if session.hold or line.problem:
             return Forecast(unknown=session.hold or line.problem)
         lacking = self._shortfalls(session)
@@ -300,9 +320,20 @@ class Explainer:
             return self._foretell_limit(session, line, lacking)
         if line.refuse(session):
             return Forecast(unknown="it hangs on what others leave or are guaranteed")
-        ahead = [self._queue[i] for i in before]
-        able = [s for s in ahead if not s.hold and self._is_allowed(s)]
-        return foretell(line, self._ends_for(session, line), session, able)
+        ahead = self._waiting_in(line).before(place)
+        return foretell(line, self._ends_for(session, line), session, ahead)
+
+    def _waiting_in(self, line: Line) -> Waiting:
+        """Return who starts in a line once there is room, found out once."""
+        known = self._waiting.get(id(line))
+        if known is None:
+            order = map(self._queue.__getitem__, self._order.get(id(line), ()))
+            known = self._waiting[id(line)] = Waiting(
+                (one.id if one.members else line.shape_of(one), place, one)
+                for place, one in enumerate(order, 1)
+                if not one.hold and self._is_allowed(one)
+            )
+        return known
 
     def _ends_for(self, session: PendingSession, line: Line) -> Ends:
         """Return when what there is becomes free for *session*."""
@@ -355,8 +386,7 @@ class Explainer:
         session, line = self._queue.get(session_id), self._index.get(session_id)
         if session is None or line is None or session_id not in self._place:
             return None
-        before = self._order[id(line)][: self._place[session_id] - 1]
-        starts = self._foretell(session, line, before).starts
+        starts = self._foretell(session, line, self._place[session_id]).starts
         lifetime = self._lifetime_of(session_id)
         return None if starts is None or lifetime is None else starts + lifetime
 
@@ -378,7 +408,7 @@ class Explainer:
         left = Forecast(leaving.ends, leaving, line.row_of(leaving), exact=False)
         if line.trial(session).fits(session):
             return left
-        room = foretell(line, self._ends_for(session, line), session, ())
+        room = foretell(line, self._ends_for(session, line), session, Ahead())
         if room.starts is None:
             return room
         return left if room.starts <= leaving.ends else room._replace(exact=False)

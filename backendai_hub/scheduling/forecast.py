@@ -14,11 +14,11 @@ import numpy as np
 
 from backendai_hub.core.quotas import SESSIONS, QuotaShortfall
 from backendai_hub.core.slots import MILLI
+from backendai_hub.scheduling.ahead import Ahead
 from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Mask, Vector
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.placing import Room
-from backendai_hub.scheduling.shapes import Shape
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
     ReservedWindow,
@@ -149,9 +149,7 @@ def _give(trial: Trial, held: Holding) -> None:
     trial.placer.cluster.spare[held.row] += 1
 
 
-def foretell(
-    line: Line, ends: Ends, session: PendingSession, ahead: Sequence[PendingSession]
-) -> Forecast:
+def foretell(line: Line, ends: Ends, session: PendingSession, ahead: Ahead) -> Forecast:
     """Tell when *session* starts at the latest if all end as they have declared."""
     if not len(ends):
         return Forecast(unknown=_undeclared(ends.undeclared))
@@ -182,14 +180,11 @@ def _undeclared(count: int) -> str:
 
 
 def _follow(
-    line: Line, ends: Ends, session: PendingSession, ahead: Sequence[PendingSession]
+    line: Line, ends: Ends, session: PendingSession, ahead: Ahead
 ) -> Forecast | None:
     """Replay the queue up to *session*; None if that takes too long."""
     trial = line.trial(session)
-    waiting = [
-        (one, None if one.members else trial.shapes.of(one))
-        for one in (*ahead, session)
-    ]
+    ahead.add(session)
     order = list(ends.order)
     later: list[Holding] = []
     steps = 0
@@ -199,22 +194,18 @@ def _follow(
         held = ends.held[index] if known else later[index - len(ends.held)]
         _give(trial, held)
         steps += 1
-        # Those of one shape find room, or none, together.
-        full: set[Shape | None] = set()
-        for one, shape in list(waiting):
-            if shape is not None and shape in full:
-                continue
+        for candidate in ahead.look_through():
+            one = candidate.session
             steps += 1
             if steps > _MOST_STEPS:
                 return None
-            rooms = _try(trial, one, shape, held.row)
+            rooms = _try(trial, one, held.row)
             if rooms is None:
-                full |= set() if shape is None else {shape}
                 continue
             if one is session:
                 after = ends.sessions[index] if known else None
                 return Forecast(time, after, held.row, known and after is None)
-            waiting.remove((one, shape))
+            candidate.has_started = True
             lifetime = one.lifetime or line.policy.max_lifetime
             for room in rooms if lifetime is not None else ():
                 until = time + (lifetime or 0)
@@ -223,12 +214,10 @@ def _follow(
     return Forecast(unknown=_undeclared(ends.undeclared))
 
 
-def _try(
-    trial: Trial, session: PendingSession, shape: Shape | None, row: int
-) -> list[Room] | None:
-    if shape is None:
+def _try(trial: Trial, session: PendingSession, row: int) -> list[Room] | None:
+    if session.members:
         return trial.take(session)
-    if not trial.placer.has_room(shape, row):
+    if not trial.placer.has_room(trial.shapes.of(session), row):
         return None
     among = np.zeros(len(trial.placer.cluster.nodes), bool)
     among[row] = True

@@ -162,6 +162,10 @@ class Line:
         """Say what guarantee or maximum is in the way of *session*, if one is."""
         return "" if self.guarantees is None else self.guarantees.refuse(session)
 
+    def shape_of(self, session: PendingSession) -> Shape:
+        """Return what *session* asks of a node; those who ask the same share it."""
+        return self._shapes.of(session)
+
     def _open_holds(
         self, session: PendingSession, ends: int | None
     ) -> tuple[Hold, ...]:

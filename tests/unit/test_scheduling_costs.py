@@ -8,8 +8,11 @@ from collections.abc import Iterator, Mapping
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
+from backendai_hub.scheduling.ahead import Waiting
 from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.explain import Explainer
 from backendai_hub.scheduling.fragmentation import Fragmentation, FragmentationScorer
 from backendai_hub.scheduling.garbage import uncollected
 from backendai_hub.scheduling.guarantees import Free
@@ -18,7 +21,12 @@ from backendai_hub.scheduling.placing import Placer
 from backendai_hub.scheduling.plan import Pass
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
 from backendai_hub.scheduling.shapes import Shape, Shapes
-from backendai_hub.scheduling.snapshot import NodeState, PendingSession, Share
+from backendai_hub.scheduling.snapshot import (
+    NodeState,
+    PendingSession,
+    RunningSession,
+    Share,
+)
 from tests.unit.scheduling_snapshots import GIB, host, node, pending, shared, snapshot
 
 FEW = 100
@@ -262,3 +270,61 @@ def test_a_search_that_was_off_stays_off():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+# --- who waits before somebody is looked at kind by kind ----------------------------
+
+
+@given(
+    kinds=st.lists(st.sampled_from("abc"), max_size=12),
+    tries=st.lists(st.lists(st.sampled_from("abc")), max_size=4),
+    place=st.integers(1, 13),
+)
+def test_kinds_are_looked_through_as_the_queue_itself_would_be(
+    kinds: list[str], tries: list[list[str]], place: int
+):
+    queue = [pending(f"{kind}{i}") for i, kind in enumerate(kinds)]
+    ahead = Waiting((s.id[0], i, s) for i, s in enumerate(queue, 1)).before(place)
+    assert bool(ahead) == bool(queue[: place - 1])
+    left = [s.id for s in queue[: place - 1]]
+    for room in tries:
+        rooms = list(room)
+        started = []
+        for candidate in ahead.look_through():
+            kind = candidate.session.id[0]
+            if kind in rooms:
+                rooms.remove(kind)
+                candidate.has_started = True
+                started.append(candidate.session.id)
+        assert started == start_in_turn(left, list(room))
+
+
+def start_in_turn(left: list[str], rooms: list[str]) -> list[str]:
+    """Look at everybody in order, one after the other."""
+    started = []
+    for one in list(left):
+        if one[0] in rooms:
+            rooms.remove(one[0])
+            left.remove(one)
+            started.append(one)
+    return started
+
+
+def test_a_forecast_tries_one_of_each_kind_however_many_wait():
+    nodes = [node(f"n{i}", host(4, used=4)) for i in range(3)]
+    held = [
+        RunningSession(
+            id=f"r{i}",
+            owner_id="bob",
+            scopes=(),
+            holdings=((f"n{i}", (Share(f"n{i}/host", "cpu", 1000),)),),
+            ends=100 + i,
+        )
+        for i in range(3)
+    ]
+    queue = [pending(f"wide{i}", cpu=4) for i in range(300)] + [pending("s", cpu=1)]
+    explainer = Explainer(replace(snapshot(nodes, queue), running=tuple(held)))
+    found = explainer.explain("s")
+    assert found is not None
+    # Three hundred before it would be more than a forecast tries, one by one.
+    assert (found.starts, found.at_the_earliest) == (100, False)
