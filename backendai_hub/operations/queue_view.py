@@ -39,6 +39,7 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import pending
 from backendai_hub.scheduling.layouts import count_devices
 from backendai_hub.scheduling.snapshot import (
+    WIDE,
     NodeState,
     PendingSession,
     Plan,
@@ -205,8 +206,8 @@ class QueueView:
             policy = groups.get(record.resource_group_id or "")
             if policy is None:
                 continue
-            devices = count_devices(record.request)
-            after = policy.patience(record.priority, devices)
+            wide = record.is_cluster or count_devices(record.request) >= WIDE
+            after = policy.patience(record.priority, wide=wide)
             since = self._queue[record.id].since
             if after is not None and now.timestamp() - since >= after:
                 return True
