@@ -54,10 +54,12 @@ from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.reconcilers.batch import BatchReconciler
 from backendai_hub.reconcilers.deadlines import DeadlinesReconciler
 from backendai_hub.reconcilers.explanations import ExplanationsReconciler
+from backendai_hub.reconcilers.folders import FoldersReconciler
 from backendai_hub.reconcilers.images import RescansReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
 from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
+from backendai_hub.reconcilers.uploads import UploadsReconciler
 from backendai_hub.reconcilers.usage import UsageReconciler
 from backendai_hub.scheduling.warming import warm_up
 from backendai_hub.storage.hosts import StorageHosts
@@ -459,6 +461,8 @@ class HubService(Application):
             KeysReconciler(platform, signals),
             UsageReconciler(platform, signals),
             RescansReconciler(platform, signals),
+            FoldersReconciler(platform, signals),
+            UploadsReconciler(platform, signals),
         ]
         if self.hub_api_url:
             hub = JupyterHubClient(

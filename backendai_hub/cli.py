@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "resources": Later(f"{_ROOM}.sessions:resources", "Show what is free now."),
     "project": Later(f"{_ROOM}.groups:project", "Your projects."),
     "keypair": Later(f"{_ROOM}.groups:keypair", "Your keys for programs."),
+    "folder": Later(f"{_ROOM}.folders:folder", "Data that outlives sessions."),
     "dotfile": Later(
         f"{_ROOM}.dotfiles:dotfile", "Small files that your sessions get."
     ),

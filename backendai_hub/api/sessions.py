@@ -148,9 +148,9 @@ class LimitMeter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One fact about a session, as the event stream sends it.
+    """One fact about a session or a folder, as the event stream sends it.
 
-    That it waits comes with why, as was found out last.
+    That a session waits comes with why, as was found out last.
     """
 
     seq: int
@@ -161,6 +161,7 @@ class EventMessage(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
     session: Session | None = None
     why: Why | None = None
+    folder_id: str | None = None
 
 
 class SpawnedSession(msgspec.Struct, frozen=True, kw_only=True):

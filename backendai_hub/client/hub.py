@@ -16,6 +16,7 @@ from backendai_hub.client.audit import Audit
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.credentials import Credential, KeypairLogin, Token
+from backendai_hub.client.folders import FolderVerbs, Storage
 from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.logins import Logins
 from backendai_hub.client.nodes import Nodes
@@ -36,6 +37,7 @@ from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.operators import Reservation
 from backendai_hub.core.policies import KeypairPolicy, ProjectPolicy, UserPolicy
 from backendai_hub.core.tenancy import Domain, Keypair, Project, User
+from backendai_hub.core.vfolders import Folder
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +121,8 @@ class HubClient:
         self.accounts = Accounts(transport)
         self.logins = Logins(transport)
         self.image_verbs = ImageVerbs(transport, act_for)
+        self.folder_verbs = FolderVerbs(transport, act_for)
+        self.storage = Storage(transport, act_for)
         self.nodes = Nodes(transport, act_for)
         self.schedule = Schedule(transport, act_for)
         self.audit = Audit(transport, act_for)
@@ -147,6 +151,7 @@ class HubClient:
         self.slot_types: Collection[ResourceSlotType] = of("slot-type")
         self.registries: Collection[Registry] = of("registry")
         self.images: Collection[ImageRecord] = of("image")
+        self.folders: Collection[Folder] = of("folder")
 
     def nouns(self, name: str) -> Collection[Any]:
         """Return the part about the noun called *name*, such as ``user-policy``."""

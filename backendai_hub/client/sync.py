@@ -21,6 +21,7 @@ from backendai_hub.api.sessions import EventMessage, Resources
 from backendai_hub.client.accounts import Accounts
 from backendai_hub.client.audit import Audit
 from backendai_hub.client.collection import Collection
+from backendai_hub.client.folders import FolderVerbs, Storage
 from backendai_hub.client.hub import Caller, HubClient
 from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.nodes import Nodes
@@ -173,6 +174,37 @@ class SyncImageVerbs(Twin[ImageVerbs]):
     installs = blocking(ImageVerbs.installs)
 
 
+class SyncFolderVerbs(Twin[FolderVerbs]):
+    """What is done with whole folders."""
+
+    trash = blocking(FolderVerbs.trash)
+    restore = blocking(FolderVerbs.restore)
+    purge = blocking(FolderVerbs.purge)
+    trash_many = blocking(FolderVerbs.trash_many)
+    restore_many = blocking(FolderVerbs.restore_many)
+    clone = blocking(FolderVerbs.clone)
+    transfer = blocking(FolderVerbs.transfer)
+    activity = blocking(FolderVerbs.activity)
+    invite = blocking(FolderVerbs.invite)
+    guests = blocking(FolderVerbs.guests)
+    share = blocking(FolderVerbs.share)
+    leave = blocking(FolderVerbs.leave)
+    invitations = blocking(FolderVerbs.invitations)
+    accept = blocking(FolderVerbs.accept)
+    decline = blocking(FolderVerbs.decline)
+    tasks = blocking(FolderVerbs.tasks)
+    task = blocking(FolderVerbs.task)
+    cancel = blocking(FolderVerbs.cancel)
+
+
+class SyncStorage(Twin[Storage]):
+    """Storage hosts, and who holds how much on them."""
+
+    hosts = blocking(Storage.hosts)
+    scopes = gathering(Storage.scopes)
+    limit = blocking(Storage.limit)
+
+
 class SyncNodes(Twin[Nodes]):
     """See nodes, and say what they take."""
 
@@ -274,6 +306,8 @@ class Client:
         client, thread = self._client, self._thread
         self.sessions = SyncSessions(client.sessions, thread)
         self.image_verbs = SyncImageVerbs(client.image_verbs, thread)
+        self.folder_verbs = SyncFolderVerbs(client.folder_verbs, thread)
+        self.storage = SyncStorage(client.storage, thread)
         self.nodes = SyncNodes(client.nodes, thread)
         self.schedule = SyncSchedule(client.schedule, thread)
         self.audit = SyncAudit(client.audit, thread)
@@ -297,6 +331,7 @@ class Client:
         self.slot_types = SyncCollection(client.slot_types, thread)
         self.registries = SyncCollection(client.registries, thread)
         self.images = SyncCollection(client.images, thread)
+        self.folders = SyncCollection(client.folders, thread)
 
     def me(self) -> Caller:
         """Return who the service takes the caller for."""

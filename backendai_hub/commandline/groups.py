@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Final
 
 import click
@@ -26,6 +27,7 @@ _MORE: Final[Mapping[str, Made]] = {
         "deny": tenancy.make_deny,
     },
     "preset": {"check": tenancy.make_check_presets},
+    "folder": {"transfer": lambda: _load_folders().make_transfer()},
     "registry": {"rescan": images.make_rescan},
     "image": {
         "rescan": images.make_rescan,
@@ -50,6 +52,7 @@ _ADMIN: Final = (
     "slot-type",
     "registry",
     "image",
+    "folder",
 )
 _POLICIES: Final = ("keypair", "user", "project")
 
@@ -87,6 +90,17 @@ def _make_accounts() -> click.Group:
     return account
 
 
+def _load_folders() -> ModuleType:
+    from backendai_hub.commandline import folders  # noqa: PLC0415 - later
+
+    return folders
+
+
+def _make_storage() -> click.Group:
+    group: click.Group = _load_folders().make_storage()
+    return group
+
+
 def _make_nodes() -> click.Group:
     from backendai_hub.commandline.nodes import node  # noqa: PLC0415 - later
 
@@ -120,6 +134,7 @@ admin = LazyGroup(
         "node": _make_nodes,
         "schedule": _make_schedule,
         "fair-share": _make_fair_share,
+        "storage": _make_storage,
     },
 )
 keypair = make_noun_group("keypair")

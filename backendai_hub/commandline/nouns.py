@@ -42,6 +42,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "slot-type": "name slot_type enabled required display_name",
     "registry": "name type url project is_active rescanned_at",
     "image": "name architecture registry status installed aliases",
+    "folder": "name host status access user project used_bytes mounted_by",
 }
 """What lists show if nobody says."""
 _SWITCH: Final[Mapping[str, tuple[str, Any, Any]]] = {
@@ -137,7 +138,7 @@ def _make_info(noun: Noun) -> click.Command:
     return make_command("info", ask, [_one(noun)], help=f"Show one {_words(noun)}.")
 
 
-def _make_add(noun: Noun) -> click.Command:
+def _make_add(noun: Noun, verb: str = "add") -> click.Command:
     named = "name" in fields_of(noun.shown)
     params: list[click.Parameter] = [*make_options(noun, change=False)]
     if named:
@@ -152,7 +153,12 @@ def _make_add(noun: Noun) -> click.Command:
         if getattr(made, "secret", None):
             asking.output.note("the secret is shown only this once")
 
-    return make_command("add", ask, params, help=f"Make a {_words(noun)}.")
+    return make_command(verb, ask, params, help=f"Make a {_words(noun)}.")
+
+
+def make_create(name: str) -> click.Command:
+    """Make the command that makes one of a noun, by its other name."""
+    return _make_add(noun_of(name), "create")
 
 
 def _make_update(noun: Noun) -> click.Command:

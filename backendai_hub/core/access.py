@@ -148,6 +148,24 @@ class Action(StrEnum):
     CONFIRM_LOGIN = "login:confirm"
     END_LOGINS = "login:end"
     READ_ROUTES = "routes:read"
+    TRASH_FOLDER = "folder:trash"
+    RESTORE_FOLDER = "folder:restore"
+    PURGE_FOLDER = "folder:purge"
+    CLONE_FOLDER = "folder:clone"
+    INVITE_TO_FOLDER = "folder:invite"
+    SHARE_FOLDER = "folder:share"
+    LEAVE_FOLDER = "folder:leave"
+    TRANSFER_FOLDER = "folder:transfer"
+    READ_INVITATIONS = "invitation:read"
+    ANSWER_INVITATION = "invitation:answer"
+    READ_FOLDER_TASKS = "folder-task:read"
+    CANCEL_FOLDER_TASK = "folder-task:cancel"
+    READ_STORAGE_HOSTS = "storage-host:read"
+    READ_QUOTA_SCOPES = "quota-scope:read"
+    CHANGE_QUOTA_SCOPE = "quota-scope:update"
+    UPLOAD_FILE = "file:upload"
+    CONTINUE_UPLOAD = "upload:serve"
+    END_UPLOAD = "upload:end"
     ENROLL_AGENT = "agent:enroll"
     SERVE_AGENT = "agent:serve"
 
@@ -232,6 +250,7 @@ _NOUNS: Final = {
     "slot-type": (_R.RESOURCES, _ALL_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
     "registry": (_R.IMAGES, _SITE_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
     "image": (_R.IMAGES, _TENANT_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
+    "folder": (_R.DATA, _TENANT_READ, _OWN_WRITE, _OWN_WRITE, _OWN_WRITE),
 }
 
 _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
@@ -286,6 +305,24 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.CONFIRM_LOGIN: (_R.ACCOUNT, _rights(_OWN, _OWN, _OWN, _OWN)),
     _A.END_LOGINS: (_R.ACCOUNT, _rights(_OWN, _OWN, _OWN, _OWN)),
     _A.READ_ROUTES: (None, _rights(router=_ALL)),
+    _A.TRASH_FOLDER: (_R.DATA, _OWN_WRITE),
+    _A.RESTORE_FOLDER: (_R.DATA, _OWN_WRITE),
+    _A.PURGE_FOLDER: (_R.DATA, _OWN_WRITE),
+    _A.CLONE_FOLDER: (_R.DATA, _OWN_WRITE),
+    _A.INVITE_TO_FOLDER: (_R.DATA, _OWN_WRITE),
+    _A.SHARE_FOLDER: (_R.DATA, _OWN_WRITE),
+    _A.LEAVE_FOLDER: (_R.DATA, _rights(_OWN, _OWN, _ALL)),
+    _A.TRANSFER_FOLDER: (_R.DATA, _SITE_WRITE),
+    _A.READ_INVITATIONS: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.ANSWER_INVITATION: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.READ_FOLDER_TASKS: (_R.DATA, _TENANT_READ),
+    _A.CANCEL_FOLDER_TASK: (_R.DATA, _OWN_WRITE),
+    _A.READ_STORAGE_HOSTS: (_R.DATA, _TENANT_READ),
+    _A.READ_QUOTA_SCOPES: (_R.DATA, _TENANT_READ),
+    _A.CHANGE_QUOTA_SCOPE: (_R.DATA, _SITE_WRITE),
+    _A.UPLOAD_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.CONTINUE_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.END_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.ENROLL_AGENT: (None, _rights(anonymous=_OWN, agent=_OWN)),
     _A.SERVE_AGENT: (None, _rights(agent=_OWN)),
 }

@@ -43,6 +43,17 @@ class EventKind(StrEnum):
     USER_JOINED = "user.joined"
     IMAGE_INSTALL = "image.install"
     REGISTRY_RESCAN = "registry.rescan"
+    FOLDER_CREATED = "folder.created"
+    FOLDER_CHANGED = "folder.changed"
+    FOLDER_TRASHED = "folder.trashed"
+    FOLDER_RESTORED = "folder.restored"
+    FOLDER_CLONED = "folder.cloned"
+    FOLDER_REMOVED = "folder.removed"
+    FOLDER_FAILED = "folder.failed"
+    FOLDER_PROGRESS = "folder.progress"
+    FOLDER_SHARED = "folder.shared"
+    FOLDER_TRANSFERRED = "folder.transferred"
+    FOLDER_INVITATION = "folder.invitation"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,3 +66,4 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     owner_id: str | None = None
     status: str | None = None
     agent_id: str | None = None
+    folder_id: str | None = None

@@ -19,6 +19,7 @@ from backendai_hub.core.images import ImageRecord, Registry
 from backendai_hub.core.operators import Reservation
 from backendai_hub.core.policies import KeypairPolicy, ProjectPolicy, UserPolicy
 from backendai_hub.core.tenancy import Domain, Keypair, Project, User
+from backendai_hub.core.vfolders import Folder
 
 
 class Verb(StrEnum):
@@ -158,6 +159,24 @@ NOUNS: Final = (
         ),
         sorts=("name", "created_at", "modified_at", "size_bytes"),
         verbs=(Verb.READ, Verb.UPDATE),
+    ),
+    Noun(
+        name="folder",
+        plural="folders",
+        shown=Folder,
+        filters=(
+            "name",
+            "host",
+            "project",
+            "user",
+            "domain",
+            "usage_mode",
+            "ownership_type",
+            "status",
+            "cloneable",
+        ),
+        sorts=("name", "created_at", "modified_at", "used_bytes"),
+        verbs=(Verb.READ, Verb.CREATE, Verb.UPDATE),
     ),
 )
 

@@ -159,6 +159,7 @@ class Transaction:
                     "owner_id": e.owner_id,
                     "agent_id": e.agent_id,
                     "status": e.status,
+                    "folder_id": e.folder_id,
                 }
                 for e in self.events
             ],

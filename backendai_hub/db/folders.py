@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.mounts import MountableFolder
 from backendai_hub.core.names import fold
+from backendai_hub.core.sessions import TERMINAL
 from backendai_hub.core.tenancy import ProjectType
 from backendai_hub.core.vfolders import (
     MOUNTABLE,
@@ -32,6 +45,8 @@ from backendai_hub.db.tables import (
     KeypairRow,
     MembershipRow,
     ProjectRow,
+    SessionMountRow,
+    SessionRow,
     UserRow,
 )
 
@@ -176,6 +191,24 @@ async def change_folder(tx: Transaction, folder: FolderRecord, **values: Any) ->
         .values(revision=folder.revision + 1, modified_at=tx.now, **values)
     )
     return bool(changed.rowcount)
+
+
+async def note_size(
+    tx: Transaction, folder: FolderRecord, size: int, files: int
+) -> None:
+    """Take over what was counted on disk, with what was written in the meantime."""
+    row = FolderRow
+    bytes_now = size + row.used_bytes - folder.used_bytes
+    files_now = files + row.used_files - folder.used_files
+    await tx.execute(
+        update(row)
+        .where(row.id == folder.id)
+        .values(
+            used_bytes=case((bytes_now < 0, 0), else_=bytes_now),
+            used_files=case((files_now < 0, 0), else_=files_now),
+            scanned_at=tx.now,
+        )
+    )
 
 
 # --- who may use them ------------------------------------------------------------
@@ -388,6 +421,62 @@ def _mountable(
         shared=given is not None and not theirs,
         model_store=folder.project_type == ProjectType.MODEL_STORE,
     )
+
+
+# --- as a noun -------------------------------------------------------------------
+
+
+def choose_folder(
+    rows: Sequence[Mapping[str, Any]], reference: str, user_id: str
+) -> Mapping[str, Any]:
+    """Choose what a person means by a name: their own first, the trash last.
+
+    Raises :class:`InvalidRequestError` where that does not tell.
+    """
+    rest = rows
+    for keep in (
+        lambda row: row["status"] in NAMED,
+        lambda row: row["user_id"] == user_id,
+    ):
+        rest = [row for row in rest if keep(row)] or rest
+    if len(rest) == 1:
+        return rest[0]
+    ids = ", ".join(sorted(str(row["id"]) for row in rest)[:5])
+    raise InvalidRequestError(
+        f"there are {len(rest)} folders named {reference[:64]!r}; say which by its id:"
+        f" {ids}"
+    )
+
+
+def _named(row: Any, values: Sequence[Any]) -> Any:
+    keys = [fold(str(value)) for value in values]
+    return select(row.id).where(row.name_key.in_(keys) | row.id.in_(keys))
+
+
+def _has_status(values: Sequence[Any]) -> Any:
+    """Compare what is shown: what is ready is mounted while a session has it."""
+    wanted = {str(value).strip().lower() for value in values}
+    stored = wanted - {FolderStatus.MOUNTED, FolderStatus.READY}
+    seen: list[Any] = [FolderRow.status.in_(sorted(stored))]
+    mounted = exists().where(
+        SessionMountRow.folder_id == FolderRow.id,
+        SessionRow.id == SessionMountRow.session_id,
+        SessionRow.status.not_in([str(s) for s in TERMINAL]),
+    )
+    ready = FolderRow.status == str(FolderStatus.READY)
+    if FolderStatus.MOUNTED in wanted:
+        seen.append(ready & mounted)
+    if FolderStatus.READY in wanted:
+        seen.append(ready & ~mounted)
+    return or_(*seen)
+
+
+FILTERS: Final[Mapping[str, Any]] = {
+    "user": lambda values: FolderRow.user_id.in_(_named(UserRow, values)),
+    "domain": lambda values: FolderRow.domain_id.in_(_named(DomainRow, values)),
+    "status": _has_status,
+}
+"""Filters of folders that are no plain comparison."""
 
 
 def statuses(wanted: Collection[FolderStatus]) -> Sequence[str]:

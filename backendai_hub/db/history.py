@@ -25,6 +25,7 @@ class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
     owner_id: str | None
     agent_id: str | None
     status: str | None
+    folder_id: str | None = None
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ showing, each is read together with the name of what it refers to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -33,12 +33,14 @@ from backendai_hub.core.ids import is_id
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Noun, noun_of
 from backendai_hub.core.times import format_time
+from backendai_hub.db import folders
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.images import choose_image
 from backendai_hub.db.images import named as named_image
 from backendai_hub.db.ledger import insert_ignore
 from backendai_hub.db.tables import (
     DomainRow,
+    FolderRow,
     ImageRow,
     KeypairPolicyRow,
     KeypairRow,
@@ -62,7 +64,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     ``owner`` is whose it is: an id that its owners *hold*. ``domain`` is the domain it
     belongs to; a noun of the whole site has none. ``shared`` says what a person may
-    see although it belongs to nobody in particular, ``private`` whose only it is.
+    see although it belongs to nobody in particular, ``private`` whose only it is, and
+    ``also`` what one person in particular may see besides. ``equal`` are filters that
+    are no plain comparison. Where several may have one name, ``rivals`` chooses what a
+    person means by it, or refuses.
     """
 
     row: Any
@@ -70,6 +75,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     domain: Any = None
     shared: Any = None
     private: Any = None
+    also: Callable[[Principal], Any] | None = None
+    equal: Mapping[str, Callable[[Sequence[Any]], Any]] = {}
+    rivals: Callable[[Sequence[Item], str, str], Item] | None = None
 
 
 def _domain_of_user(user_id: Any) -> Any:
@@ -97,7 +105,25 @@ _TABLES: Mapping[str, Table] = {
     "reservation": Table(row=ReservationRow, owner=ReservationRow.id),
     "slot-type": Table(row=SlotTypeRow, owner=SlotTypeRow.id),
     "registry": Table(row=RegistryRow, owner=RegistryRow.id),
-    "image": Table(row=ImageRow, owner=ImageRow.registry_id, private=ImageRow.owner_id),
+    "image": Table(
+        row=ImageRow,
+        owner=ImageRow.registry_id,
+        private=ImageRow.owner_id,
+        rivals=lambda rows, reference, _: choose_image(
+            list(map(dict, rows)), reference
+        ),
+    ),
+    "folder": Table(
+        row=FolderRow,
+        owner=FolderRow.owner_id,
+        domain=FolderRow.domain_id,
+        also=lambda principal: or_(
+            folders.is_given_to(principal.id),
+            folders.is_in_store_of(principal.domain_id),
+        ),
+        equal=folders.FILTERS,
+        rivals=folders.choose_folder,
+    ),
 }
 
 
@@ -140,6 +166,8 @@ def in_sight(noun: Noun, principal: Principal, extent: Reach | None) -> Any:
     seen = [own]
     if table.shared is not None:
         seen.append(table.shared)
+    if table.also is not None:
+        seen.append(table.also(principal))
     if extent is Reach.DOMAIN:
         seen.append(_in_domain(noun, principal.domain_id))
     return or_(*seen)
@@ -199,16 +227,39 @@ async def find_item(
 ) -> Item | None:
     """Find one item by id or name, if it is in sight.
 
-    Raises :class:`InvalidRequestError` for the name of several images.
+    Raises :class:`InvalidRequestError` for a name that could mean several.
     """
+    rows = await find_items(
+        connection, noun, reference, domain_id=domain_id, sight=sight, lock=lock
+    )
+    return choose_item(noun, rows, reference)
+
+
+async def find_items(
+    connection: AsyncConnection,
+    noun: Noun,
+    reference: str,
+    *,
+    domain_id: str = "",
+    sight: Any = None,
+    lock: bool = False,
+) -> list[Item]:
+    """Find all that an id or a name could mean: mostly one, or none."""
     query = _query(noun.name).where(_named(noun, reference, domain_id))
     if sight is not None:
         query = query.where(sight)
     if lock:
         query = query.with_for_update(of=table_of(noun).row)
-    rows = [dict(row) for row in (await connection.execute(query)).mappings()]
-    if len(rows) > 1 and noun.name == "image":
-        return choose_image(rows, reference)
+    return [dict(row) for row in (await connection.execute(query)).mappings()]
+
+
+def choose_item(
+    noun: Noun, rows: Sequence[Item], reference: str, user_id: str = ""
+) -> Item | None:
+    """Choose what somebody means; raises :class:`InvalidRequestError` if unclear."""
+    rivals = table_of(noun).rivals
+    if len(rows) > 1 and rivals is not None:
+        return rivals(rows, reference, user_id)
     return rows[0] if rows else None
 
 
@@ -248,6 +299,8 @@ async def list_items(
 
 def _equal(noun: Noun, field: str, values: Sequence[Any]) -> Any:
     row = table_of(noun).row
+    if field in table_of(noun).equal:
+        return table_of(noun).equal[field](values)
     if field == "name":
         return row.name_key.in_([fold(str(v)) for v in values])
     if field in _references(noun):

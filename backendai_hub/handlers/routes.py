@@ -33,6 +33,7 @@ from backendai_hub.handlers.audit import (
 )
 from backendai_hub.handlers.base import APIHandler
 from backendai_hub.handlers.explanations import DryRunHandler, WhyHandler
+from backendai_hub.handlers.folders import FOLDER_HANDLERS
 from backendai_hub.handlers.images import (
     AliasesHandler,
     ForgetImageHandler,
@@ -92,6 +93,7 @@ from backendai_hub.handlers.tenancy import (
     ProjectDotfilesHandler,
     UsageHandler,
 )
+from backendai_hub.handlers.uploads import UPLOAD_HANDLERS
 
 API: tuple[type[APIHandler], ...] = (
     MembersHandler,
@@ -125,6 +127,8 @@ API: tuple[type[APIHandler], ...] = (
     AuditHandler,
     AuditExportHandler,
     AuditVerifyHandler,
+    *UPLOAD_HANDLERS,
+    *FOLDER_HANDLERS,
     *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,

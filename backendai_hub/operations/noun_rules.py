@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from backendai_hub.core.nouns import Noun
+from backendai_hub.operations.folder_rules import FolderRules
 from backendai_hub.operations.keypair_rules import KeypairRules
 from backendai_hub.operations.reservation_rules import ReservationRules
 from backendai_hub.operations.rules import Rules
@@ -33,6 +34,7 @@ _RULES: dict[str, type[Rules]] = {
     "slot-type": SlotTypeRules,
     "registry": RegistryRules,
     "image": ImageRules,
+    "folder": FolderRules,
 }
 
 

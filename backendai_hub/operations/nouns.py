@@ -47,7 +47,7 @@ from backendai_hub.operations.platform import Platform
 MOST_PER_PAGE = 200
 MOST_PER_FILTER = 100
 _PAGING = {"limit", "after", "order", "search"}
-_NUMBERS = {"rank", "size_bytes"}
+_NUMBERS = {"rank", "size_bytes", "used_bytes"}
 """Fields that lists are ordered by and that are no text."""
 
 
@@ -69,7 +69,9 @@ async def list_nouns(
     async with platform.database.read() as connection:
         found = await nouns.list_items(connection, noun, more_than, sight)
         page = found[: wanted.limit]
-        shown = await rules_of(noun).present(connection, noun, page)
+        rules = rules_of(noun)
+        shown = await rules.present(connection, noun, page)
+        shown = await rules.personalise(connection, principal, shown)
     following = None
     if len(found) > wanted.limit:
         following = _write_cursor(wanted.order, page[-1])
@@ -181,7 +183,9 @@ async def read_noun(
     """Return one item the caller may see."""
     async with platform.database.read() as connection:
         item = await find_visible(connection, principal, noun, reference)
-        return (await rules_of(noun).present(connection, noun, [item]))[0]
+        rules = rules_of(noun)
+        shown = await rules.present(connection, noun, [item])
+        return (await rules.personalise(connection, principal, shown))[0]
 
 
 async def find_visible(
@@ -201,7 +205,7 @@ async def find_visible(
     sight = nouns.in_sight(noun, principal, extent)
     item = None
     if "\0" not in reference:
-        item = await nouns.find_item(
+        found = await nouns.find_items(
             connection,
             noun,
             reference,
@@ -209,6 +213,7 @@ async def find_visible(
             sight=sight,
             lock=lock,
         )
+        item = nouns.choose_item(noun, found, reference, principal.id)
     if item is None:
         raise NotFoundError(f"there is no {noun.name} {reference[:64]!r}")
     return item
@@ -270,7 +275,8 @@ async def create_noun(
             else f"there is such a {noun.name} already"
         ) from None
     platform.actors.clear()
-    return msgspec.structs.replace(shown, **extra) if extra else shown
+    shown = msgspec.structs.replace(shown, **extra) if extra else shown
+    return await rules.settle(platform, principal, noun, shown)
 
 
 async def change_noun(
@@ -315,6 +321,7 @@ async def change_noun(
             old, new = _difference(before, shown)
             tx.audit(_act(noun, Verb.UPDATE, item, target, before=old, after=new))
             tx.wake("scheduler")
+            (shown,) = await rules.personalise(tx.connection, principal, [shown])
     except IntegrityError:
         raise ConflictError(
             f"another {noun.name} has that name already, perhaps in another spelling"

@@ -116,6 +116,10 @@ class Settings:
     """So much later it is taken for stopped, and may start again."""
     folder_owners: frozenset[str] = frozenset({"user", "project"})
     """Whose virtual folders can be: a user's, a project's, or either."""
+    storage_shows_use: bool = True
+    """Whether everybody sees how full storage hosts are, in percent."""
+    max_upload_size: int = 0
+    """Bytes that one uploaded file may have; 0: as many as there is room for."""
     folder_trash_days: int = 30
     """Folders that were thrown away so long ago are removed for good; 0: never."""
 

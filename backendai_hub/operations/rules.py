@@ -37,6 +37,20 @@ class Rules:
         del connection
         return [nouns.present(noun, item) for item in items]
 
+    async def personalise(
+        self, connection: AsyncConnection, principal: Principal, shown: list[Any]
+    ) -> list[Any]:
+        """Add what depends on who looks."""
+        del connection, principal
+        return shown
+
+    async def settle(
+        self, platform: Platform, principal: Principal, noun: Noun, shown: Any
+    ) -> Any:
+        """Do what has to follow a creation once it is stored; return what is shown."""
+        del platform, principal, noun
+        return shown
+
     async def complete(
         self,
         platform: Platform,

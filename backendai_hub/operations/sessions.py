@@ -372,6 +372,7 @@ def _message(
         status=event.status,
         session=session,
         why=why,
+        folder_id=event.folder_id,
     )
 
 

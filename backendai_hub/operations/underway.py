@@ -37,7 +37,7 @@ class Underway:
     async def join(
         self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]
     ) -> Any:
-        """Begin *work* or join it, and wait for its end, which is returned or raised."""
+        """Begin *work* or join it, and wait for its end: its answer, or its error."""
         return await asyncio.shield(self.begin(name, work))
 
     def _forget(self, name: str, done: asyncio.Task[Any]) -> None:

@@ -55,14 +55,24 @@ SEEN = words(
     resource-group:read preset:read image:read audit:read
     """
 )
+DATA_SEEN = words("folder:read folder-task:read storage-host:read quota-scope:read")
+DATA = DATA_SEEN | words(
+    """
+    folder:create,update,trash,restore,purge,clone,invite,share folder-task:cancel
+    """
+)
+INVITATIONS = words("invitation:read,answer")
 POLICIES = words("keypair-policy:read user-policy:read project-policy:read")
 PERSON = (
     OWN_SESSIONS
     | ACCOUNT
     | SEEN
     | POLICIES
+    | DATA
+    | INVITATIONS
     | words(
         """
+        folder:leave
         console:open user:update keypair:create,update,purge,issue dotfiles:update
         image:forget session:prioritize,hold,release queue:read
         """
@@ -90,20 +100,21 @@ SITE = words(
     registry:create,update,purge image:update,rescan,alias,untag,install
     agent:drain,undrain resource-group:freeze,unfreeze
     reservation:create,update,purge
+    folder:transfer quota-scope:update
     """
 )
-ALWAYS_OWN = words("session:create") | ACCOUNT
+ALWAYS_OWN = words("session:create") | ACCOUNT | INVITATIONS
+OWN_OF_DOMAIN = words("image:forget folder:leave")
+"""What the administrators of a domain do like everybody else, and superadmins for
+others."""
 
 MAY: dict[str, dict[Reach, set[str]]] = {
     "anonymous": {Reach.ALL: ANYBODY, Reach.OWN: words("agent:enroll")},
     "user": {Reach.ALL: ANYBODY | words("slot-type:read"), Reach.OWN: PERSON},
     "domain-admin": {
         Reach.ALL: ANYBODY | words("slot-type:read") | POLICIES,
-        Reach.DOMAIN: (PERSON | TENANTS)
-        - ALWAYS_OWN
-        - POLICIES
-        - words("image:forget"),
-        Reach.OWN: ALWAYS_OWN | words("image:forget"),
+        Reach.DOMAIN: (PERSON | TENANTS) - ALWAYS_OWN - POLICIES - OWN_OF_DOMAIN,
+        Reach.OWN: ALWAYS_OWN | OWN_OF_DOMAIN,
     },
     "superadmin": {
         Reach.ALL: ANYBODY
@@ -116,6 +127,7 @@ MAY: dict[str, dict[Reach, set[str]]] = {
         | SEEN
         | POLICIES
         | SITE_SEEN
+        | DATA_SEEN
         | words(
             """
             slot-type:read console:open self:read resources:read session:read

@@ -48,6 +48,7 @@ class EventRow(Base):
     owner_id: Mapped[Id | None]
     agent_id: Mapped[Id | None]
     status: Mapped[str | None] = mapped_column(String(16))
+    folder_id: Mapped[Id | None]
 
 
 class AuditRow(Base):

@@ -26,6 +26,7 @@ NAMED = sa.text("status IN ('ready', 'performing', 'cloning', 'mounted', 'error'
 
 
 def upgrade() -> None:
+    op.add_column("events", sa.Column("folder_id", ID, nullable=True))
     create_folder_tasks()
     create_quota_scopes()
     create_vfolders()
@@ -43,6 +44,7 @@ def downgrade() -> None:
     op.drop_table("vfolders")
     op.drop_table("quota_scopes")
     op.drop_table("folder_tasks")
+    op.drop_column("events", "folder_id")
 
 
 def create_folder_tasks() -> None:

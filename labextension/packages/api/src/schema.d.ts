@@ -416,6 +416,299 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/folder-tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what is or was done to folders in the background, the newest first. */
+        get: operations["get_api_folder_tasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folder-tasks/{task_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say how far a task is. */
+        get: operations["get_api_folder_tasks_task_id"];
+        put?: never;
+        post?: never;
+        /** Cancel a task; what it has half done is undone. */
+        delete: operations["delete_api_folder_tasks_task_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List folders, a page at a time. */
+        get: operations["get_api_folders"];
+        put?: never;
+        /** Make a folder. */
+        post: operations["post_api_folders"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make, change and remove many folders; each ends for itself. */
+        post: operations["post_api_folders_bulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/purge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove folders for good, each by its typed name; each ends for itself. */
+        post: operations["post_api_folders_purge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take folders out of the trash; each ends for itself. */
+        post: operations["post_api_folders_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/trash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Throw folders into the trash; each ends for itself. */
+        post: operations["post_api_folders_trash"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one folder, by id or name. */
+        get: operations["get_api_folders_reference"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change fields of a folder; what is left out stays. */
+        patch: operations["patch_api_folders_reference"];
+        trace?: never;
+    };
+    "/api/folders/{reference}/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what was done to a folder, the newest first. */
+        get: operations["get_api_folders_reference_activity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/clone": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin to copy a cloneable folder into a new one. */
+        post: operations["post_api_folders_reference_clone"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/invite": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Invite people to a folder by name or address; each ends for itself. */
+        post: operations["post_api_folders_reference_invite"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/leave": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Leave a folder that somebody else shares. */
+        post: operations["post_api_folders_reference_leave"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/purge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove a folder for good, in the background; its name has to be typed. */
+        post: operations["post_api_folders_reference_purge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take a folder out of the trash, by another name if its own is taken. */
+        post: operations["post_api_folders_reference_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/share": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List whom the folder is shared with, and members it is something else for. */
+        get: operations["get_api_folders_reference_share"];
+        put?: never;
+        /** Say what guests, or single members of its project, may do from now on. */
+        post: operations["post_api_folders_reference_share"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/transfer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give a folder to another user, or to a project. */
+        post: operations["post_api_folders_reference_transfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{reference}/trash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Throw a folder into the trash; refused while live sessions have it. */
+        post: operations["post_api_folders_reference_trash"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/images": {
         parameters: {
             query?: never;
@@ -547,6 +840,58 @@ export interface paths {
         put?: never;
         /** Remove an image's tag from its registry, and take it off offer. */
         post: operations["post_api_images_reference_untag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List invitations the caller has got or made. */
+        get: operations["get_api_invitations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/invitations/{invitation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Reject an invitation, or take back one's own. */
+        delete: operations["delete_api_invitations_invitation_id"];
+        options?: never;
+        head?: never;
+        /** Offer another permission, as who has made the invitation. */
+        patch: operations["patch_api_invitations_invitation_id"];
+        trace?: never;
+    };
+    "/api/invitations/{invitation_id}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Accept an invitation. */
+        post: operations["post_api_invitations_invitation_id_accept"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1011,6 +1356,40 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/quota-scopes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List quota scopes with their use and limits. */
+        get: operations["get_api_quota_scopes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/quota-scopes/{host}/{scope}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Set limits of their own, or go back to what the policy says. */
+        patch: operations["patch_api_quota_scopes_host_scope"];
         trace?: never;
     };
     "/api/registries": {
@@ -1676,6 +2055,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/storage-hosts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List storage hosts with how they are, and what the caller may do there. */
+        get: operations["get_api_storage_hosts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/usage/verify": {
         parameters: {
             query?: never;
@@ -1862,6 +2258,25 @@ export interface components {
             locked_until: string | null;
             must_change: boolean;
             name: string;
+        };
+        /**
+         * ActivityPage
+         * @description What was done to one folder, the newest first.
+         */
+        ActivityPage: {
+            items: components["schemas"]["AuditEntry"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * ActivityQuery
+         * @description Which part of what was done to a folder.
+         */
+        ActivityQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default 50 */
+            limit: number;
         };
         /**
          * AddedRequest
@@ -2178,6 +2593,31 @@ export interface components {
             shared_memory: string;
         };
         /**
+         * CloneAnswer
+         * @description The new folder, which is ``cloning``, and what copies into it.
+         */
+        CloneAnswer: {
+            folder: components["schemas"]["Folder"];
+            task: components["schemas"]["FolderTask"];
+        };
+        /**
+         * CloneRequest
+         * @description Copy a folder into a new one: of one's own, or of a project.
+         */
+        CloneRequest: {
+            /** @default false */
+            cloneable: boolean;
+            /** @default  */
+            host: string;
+            name: string;
+            /** @default null */
+            permission: components["schemas"]["FolderPermission"] | null;
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            usage_mode: string | null;
+        };
+        /**
          * ClusterMode
          * @description Whether the containers of a session share a node.
          * @enum {unknown}
@@ -2470,12 +2910,14 @@ export interface components {
         Ending: "cancelled" | "expired" | "failed" | "started" | "withdrawn";
         /**
          * EventMessage
-         * @description One fact about a session, as the event stream sends it.
+         * @description One fact about a session or a folder, as the event stream sends it.
          *
-         *         That it waits comes with why, as was found out last.
+         *         That a session waits comes with why, as was found out last.
          */
         EventMessage: {
             at: string;
+            /** @default null */
+            folder_id: string | null;
             kind: string;
             seq: number;
             /** @default null */
@@ -2591,11 +3033,192 @@ export interface components {
             wide: components["schemas"]["WaitFigures"];
         };
         /**
+         * Folder
+         * @description A virtual folder. ``permission`` is the folder's, ``access`` the caller's own.
+         *
+         *         ``user`` or ``project`` is the owner. What ``mounted_by`` counts are live sessions
+         *         that have it. ``used_bytes`` and ``used_files`` are as of ``scanned_at``.
+         */
+        Folder: {
+            /** @default null */
+            access: string | null;
+            /** @default false */
+            cloneable: boolean;
+            /** @default  */
+            created_at: string;
+            /** @default  */
+            creator: string;
+            /** @default  */
+            domain: string;
+            /** @default  */
+            host: string;
+            id: string;
+            /** @default false */
+            is_owner: boolean;
+            /** @default null */
+            last_used_at: string | null;
+            /** @default null */
+            max_files: number | null;
+            /** @default -1 */
+            max_size: string;
+            /** @default  */
+            modified_at: string;
+            /** @default 0 */
+            mounted_by: number;
+            name: string;
+            /** @default user */
+            ownership_type: string;
+            /** @default rw */
+            permission: string;
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            purge_at: string | null;
+            /** @default 1 */
+            revision: number;
+            /** @default null */
+            scanned_at: string | null;
+            /** @default ready */
+            status: string;
+            /** @default null */
+            status_changed_at: string | null;
+            /** @default  */
+            status_reason: string;
+            /** @default null */
+            trashed_at: string | null;
+            /** @default  */
+            unmanaged_path: string;
+            /** @default general */
+            usage_mode: string;
+            /** @default 0 */
+            used_bytes: number;
+            /** @default 0 */
+            used_files: number;
+            /** @default null */
+            user: string | null;
+        };
+        /**
+         * FolderBulk
+         * @description Many items to make, change and remove; each ends for itself.
+         */
+        FolderBulk: {
+            /** @default [] */
+            create: components["schemas"]["FolderRequest"][];
+            /** @default [] */
+            update: components["schemas"]["FolderChangeEntry"][];
+        };
+        /**
+         * FolderChange
+         * @description Fields of a Folder to change; what is left out stays.
+         */
+        FolderChange: {
+            /** @description Whether those who may read it may copy it as a whole. */
+            cloneable?: boolean;
+            /** @description How many files it may hold; null is no limit. */
+            max_files?: number | null;
+            /** @description How much it may hold; -1 is no limit. */
+            max_size?: string | number;
+            /** @description Its name; one that begins with a dot is mounted into every session. */
+            name?: string;
+            /** @description What may be done inside: ro, rw, or wd (write and delete), unless somebody is given something else. */
+            permission?: string;
+        };
+        /**
+         * FolderChangeEntry
+         * @description Which item to change, and how.
+         */
+        FolderChangeEntry: {
+            fields: components["schemas"]["FolderChange"];
+            reference: string;
+        };
+        /**
+         * FolderOutcome
+         * @description How one of many ended; ``error`` and ``code`` say why, if not well.
+         */
+        FolderOutcome: {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            /** @default null */
+            id: string | null;
+            /** @default null */
+            name: string | null;
+            reference: string;
+            status: number;
+        };
+        /**
+         * FolderOutcomes
+         * @description How each of many ended; some may have failed while others went well.
+         */
+        FolderOutcomes: {
+            failed: number;
+            results: components["schemas"]["FolderOutcome"][];
+            succeeded: number;
+        };
+        /**
+         * FolderPage
+         * @description One page; ``next`` is the cursor of the following page.
+         */
+        FolderPage: {
+            items: components["schemas"]["Folder"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
          * FolderPermission
          * @description What may be done inside a folder: read; write as well; delete as well.
          * @enum {unknown}
          */
         FolderPermission: "ro" | "rw" | "wd";
+        /**
+         * FolderRequest
+         * @description A new Folder.
+         */
+        FolderRequest: {
+            /** @description Whether those who may read it may copy it as a whole. */
+            cloneable?: boolean;
+            /** @description The storage host it lies on; empty: the default one. */
+            host?: string;
+            /** @description How many files it may hold; null is no limit. */
+            max_files?: number | null;
+            /** @description How much it may hold; -1 is no limit. */
+            max_size?: string | number;
+            /** @description Its name; one that begins with a dot is mounted into every session. */
+            name: string;
+            /** @description What may be done inside: ro, rw, or wd (write and delete), unless somebody is given something else. */
+            permission?: string;
+            /** @description The project that owns it; without one, it is the user's own. */
+            project?: string | null;
+            /** @description A folder that is on the host's machine already, by its path; it is never made or removed. */
+            unmanaged_path?: string;
+            /** @description What it is for; those of model-store projects are for models. */
+            usage_mode?: string;
+        };
+        /**
+         * FolderTask
+         * @description Something that takes a while. ``unit`` is of ``done`` and ``total``.
+         */
+        FolderTask: {
+            /** @default  */
+            created_at: string;
+            /** @default 0 */
+            done: number;
+            /** @default null */
+            ended_at: string | null;
+            /** @default  */
+            error: string;
+            folder_id: string;
+            id: string;
+            kind: string;
+            /** @default null */
+            started_at: string | null;
+            state: string;
+            /** @default null */
+            total: number | null;
+            /** @default  */
+            unit: string;
+        };
         /**
          * FollowQuery
          * @description Wait up to ``wait`` seconds for a version newer than ``newer_than``.
@@ -2669,6 +3292,25 @@ export interface components {
             freeze: components["schemas"]["Freeze"] | null;
             id: string;
             name: string;
+        };
+        /**
+         * Guest
+         * @description What one person may do in a folder: invited to it, or by way of exception.
+         */
+        Guest: {
+            created_at: string;
+            kind: string;
+            permission: components["schemas"]["FolderPermission"];
+            user: string;
+            user_id: string;
+        };
+        /**
+         * GuestChange
+         * @description What one person may do from now on; null takes back what they were given.
+         */
+        GuestChange: {
+            permission: components["schemas"]["FolderPermission"] | null;
+            user: string;
         };
         /**
          * Head
@@ -2909,6 +3551,67 @@ export interface components {
             resource_group: string;
             /** @default present */
             wanted: components["schemas"]["ImageWish"];
+        };
+        /**
+         * Invitation
+         * @description Somebody asks somebody to share a folder.
+         */
+        Invitation: {
+            created_at: string;
+            folder: string;
+            folder_id: string;
+            host: string;
+            id: string;
+            invitee: string;
+            invitee_id: string;
+            inviter: string;
+            inviter_id: string;
+            modified_at: string;
+            permission: components["schemas"]["FolderPermission"];
+            state: components["schemas"]["InvitationState"];
+        };
+        /**
+         * InvitationChange
+         * @description What an inviter changes of an invitation that is not answered yet.
+         */
+        InvitationChange: {
+            permission: components["schemas"]["FolderPermission"];
+        };
+        /**
+         * InvitationQuery
+         * @description Invitations in which state; ``all`` is any.
+         */
+        InvitationQuery: {
+            /** @default pending */
+            state: string;
+        };
+        /**
+         * InvitationState
+         * @description What has become of an invitation.
+         * @enum {unknown}
+         */
+        InvitationState: "accepted" | "canceled" | "pending" | "rejected";
+        /**
+         * InviteOutcome
+         * @description How one invitation ended; ``error`` says why, if there is none.
+         */
+        InviteOutcome: {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            /** @default null */
+            invitation: string | null;
+            user: string;
+        };
+        /**
+         * InviteRequest
+         * @description Share a folder with people, by their names or addresses.
+         */
+        InviteRequest: {
+            /** @default ro */
+            permission: components["schemas"]["FolderPermission"];
+            users: string[];
         };
         /**
          * Isolation
@@ -3197,6 +3900,14 @@ export interface components {
             /** @description Its keypair policy; without one, the default. */
             resource_policy?: string | null;
             /** @description Whose key it is. */
+            user: string | null;
+        };
+        /**
+         * LeaveRequest
+         * @description Leave a shared folder; superadmins may name somebody who is to leave it.
+         */
+        LeaveRequest: {
+            /** @default null */
             user: string | null;
         };
         /**
@@ -3787,6 +4498,34 @@ export interface components {
             victims: components["schemas"]["PreemptedSession"][];
         };
         /**
+         * PurgeEntry
+         * @description One of several folders to remove for good.
+         */
+        PurgeEntry: {
+            folder: string;
+            /** @default false */
+            force: boolean;
+            name: string;
+        };
+        /**
+         * PurgeMany
+         * @description Folders to remove for good.
+         */
+        PurgeMany: {
+            folders: components["schemas"]["PurgeEntry"][];
+        };
+        /**
+         * PurgeRequest
+         * @description Remove a folder for good. ``name`` is its name, typed once more.
+         *
+         *         ``force`` is for administrators: also what is not in the trash, or is in use.
+         */
+        PurgeRequest: {
+            /** @default false */
+            force: boolean;
+            name: string;
+        };
+        /**
          * QueueEntry
          * @description One session that waits. ``position`` is 1 for who is tried first.
          */
@@ -3842,6 +4581,51 @@ export interface components {
             name: string;
             /** @enum {unknown} */
             scope: "domain" | "project" | "user";
+        };
+        /**
+         * QuotaScope
+         * @description How much a user or a project holds on one host, and may hold.
+         *
+         *         ``limit_bytes`` is what counts now: set for the scope, or by the policy
+         *         (``limit_from`` says which); null is no limit. ``enforced`` says whether the host
+         *         itself keeps to it; otherwise only what goes through the platform is counted.
+         */
+        QuotaScope: {
+            /** @default false */
+            enforced: boolean;
+            folders: number;
+            host: string;
+            kind: string;
+            limit_bytes: number | null;
+            limit_files: number | null;
+            limit_from: string;
+            owner: string;
+            owner_id: string;
+            reserved_bytes: number;
+            /** @default null */
+            scanned_at: string | null;
+            scope: string;
+            used_bytes: number;
+            used_files: number;
+        };
+        /**
+         * QuotaScopeChange
+         * @description Limits of one scope: amounts such as ``10g``, -1 for none.
+         *
+         *         Null goes back to what the policy says; what is left out stays.
+         */
+        QuotaScopeChange: {
+            limit_bytes?: string | number | null;
+            limit_files?: number | null;
+        };
+        /**
+         * QuotaScopePage
+         * @description One page of quota scopes; ``next`` is the cursor of the following page.
+         */
+        QuotaScopePage: {
+            items: components["schemas"]["QuotaScope"][];
+            /** @default null */
+            next: string | null;
         };
         /**
          * Registry
@@ -4534,6 +5318,14 @@ export interface components {
             room: components["schemas"]["SlotRoom"][];
         };
         /**
+         * RestoreRequest
+         * @description Take a folder out of the trash, by another ``name`` if its own is taken.
+         */
+        RestoreRequest: {
+            /** @default null */
+            name: string | null;
+        };
+        /**
          * Result
          * @description How it ended.
          * @enum {unknown}
@@ -4614,6 +5406,20 @@ export interface components {
              *     ]
              */
             route_cleanup_target_statuses: string[];
+        };
+        /**
+         * ScopeQuery
+         * @description Which quota scopes: on one host, of one kind, and from where on.
+         */
+        ScopeQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default null */
+            host: string | null;
+            /** @default null */
+            kind: string | null;
+            /** @default 50 */
+            limit: number;
         };
         /**
          * SeriesRequest
@@ -4955,6 +5761,13 @@ export interface components {
             weight_is_default: boolean;
         };
         /**
+         * ShareRequest
+         * @description What people may do in a folder: of a project's members, or of its guests.
+         */
+        ShareRequest: {
+            changes: components["schemas"]["GuestChange"][];
+        };
+        /**
          * ShareTable
          * @description The shares of one resource group at one level, whose turn comes first first.
          */
@@ -5205,11 +6018,58 @@ export interface components {
             verification_url_complete: string;
         };
         /**
+         * StorageHost
+         * @description A storage host as the caller sees it.
+         *
+         *         Of how full it is, plain users see a percentage, as far as the site shows it.
+         */
+        StorageHost: {
+            /** @default [] */
+            capabilities: string[];
+            /** @default null */
+            free_bytes: number | null;
+            is_default: boolean;
+            name: string;
+            permissions: string[];
+            /** @default  */
+            reason: string;
+            /** @default null */
+            since: string | null;
+            state: string;
+            /** @default null */
+            total_bytes: number | null;
+            /** @default null */
+            used_percent: number | null;
+        };
+        /**
          * TableRequest
          * @description A table of accounts as CSV; its first line names the columns.
          */
         TableRequest: {
             csv: string;
+        };
+        /**
+         * TaskPage
+         * @description What is being done, and was done lately, to folders the caller may see.
+         */
+        TaskPage: {
+            items: components["schemas"]["FolderTask"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * TaskQuery
+         * @description Which tasks: of one folder, in one state, and from where on.
+         */
+        TaskQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default null */
+            folder: string | null;
+            /** @default 20 */
+            limit: number;
+            /** @default null */
+            state: string | null;
         };
         /**
          * TerminateRequest
@@ -5230,6 +6090,23 @@ export interface components {
             days: number | null;
             /** @default false */
             pseudonyms: boolean;
+        };
+        /**
+         * TransferRequest
+         * @description Who owns a folder from now on: a user, or a project.
+         */
+        TransferRequest: {
+            /** @default null */
+            project: string | null;
+            /** @default null */
+            user: string | null;
+        };
+        /**
+         * TrashMany
+         * @description Folders to throw into the trash, or to take out of it, by id or name.
+         */
+        TrashMany: {
+            folders: string[];
         };
         /**
          * UsageHistory
@@ -6520,6 +7397,715 @@ export interface operations {
             };
         };
     };
+    get_api_folder_tasks: {
+        parameters: {
+            query?: {
+                folder?: string | null;
+                state?: string | null;
+                limit?: number;
+                after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List what is or was done to folders in the background, the newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folder_tasks_task_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Say how far a task is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderTask"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_folder_tasks_task_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Cancel a task; what it has half done is undone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderTask"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+                order?: string;
+                search?: string;
+                name?: string;
+                host?: string;
+                project?: string;
+                user?: string;
+                domain?: string;
+                usage_mode?: string;
+                ownership_type?: string;
+                status?: string;
+                cloneable?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List folders, a page at a time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FolderRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a folder. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_bulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FolderBulk"];
+            };
+        };
+        responses: {
+            /** @description Make, change and remove many folders; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_purge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PurgeMany"];
+            };
+        };
+        responses: {
+            /** @description Remove folders for good, each by its typed name; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderOutcomes"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrashMany"];
+            };
+        };
+        responses: {
+            /** @description Take folders out of the trash; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderOutcomes"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_trash: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrashMany"];
+            };
+        };
+        responses: {
+            /** @description Throw folders into the trash; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderOutcomes"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read one folder, by id or name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_folders_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FolderChange"];
+            };
+        };
+        responses: {
+            /** @description Change fields of a folder; what is left out stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_reference_activity: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string | null;
+            };
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List what was done to a folder, the newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivityPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_clone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CloneRequest"];
+            };
+        };
+        responses: {
+            /** @description Begin to copy a cloneable folder into a new one. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CloneAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_invite: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InviteRequest"];
+            };
+        };
+        responses: {
+            /** @description Invite people to a folder by name or address; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InviteOutcome"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_leave: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeaveRequest"];
+            };
+        };
+        responses: {
+            /** @description Leave a folder that somebody else shares. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_purge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PurgeRequest"];
+            };
+        };
+        responses: {
+            /** @description Remove a folder for good, in the background; its name has to be typed. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"] | null;
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreRequest"];
+            };
+        };
+        responses: {
+            /** @description Take a folder out of the trash, by another name if its own is taken. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_reference_share: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List whom the folder is shared with, and members it is something else for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Guest"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_share: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShareRequest"];
+            };
+        };
+        responses: {
+            /** @description Say what guests, or single members of its project, may do from now on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Guest"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_transfer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TransferRequest"];
+            };
+        };
+        responses: {
+            /** @description Give a folder to another user, or to a project. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_reference_trash: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Throw a folder into the trash; refused while live sessions have it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_images: {
         parameters: {
             query?: {
@@ -6811,6 +8397,134 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ImageRecord"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_invitations: {
+        parameters: {
+            query?: {
+                state?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List invitations the caller has got or made. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invitation"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_invitations_invitation_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                invitation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Reject an invitation, or take back one's own. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invitation"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_invitations_invitation_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                invitation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InvitationChange"];
+            };
+        };
+        responses: {
+            /** @description Offer another permission, as who has made the invitation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invitation"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_invitations_invitation_id_accept: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                invitation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accept an invitation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invitation"];
                 };
             };
             /** @description A refusal */
@@ -8251,6 +9965,76 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MemberResult"][];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_quota_scopes: {
+        parameters: {
+            query?: {
+                host?: string | null;
+                kind?: string | null;
+                limit?: number;
+                after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List quota scopes with their use and limits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaScopePage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_quota_scopes_host_scope: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                host: string;
+                scope: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotaScopeChange"];
+            };
+        };
+        responses: {
+            /** @description Set limits of their own, or go back to what the policy says. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaScope"];
                 };
             };
             /** @description A refusal */
@@ -10069,6 +11853,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SpawnedSession"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_storage_hosts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List storage hosts with how they are, and what the caller may do there. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageHost"][];
                 };
             };
             /** @description A refusal */

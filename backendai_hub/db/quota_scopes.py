@@ -1,0 +1,285 @@
+"""How much users and projects hold on each storage host, and may hold at most.
+
+A reservation is one conditional UPDATE, as in the ledger: of two requests at once, only
+as many go through as there is room for.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import and_, case, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.errors import InsufficientStorageError
+from backendai_hub.core.slots import format_amount
+from backendai_hub.core.vfolders import Ownership, split_scope
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.folders import FolderRecord
+from backendai_hub.db.ledger import insert_ignore
+from backendai_hub.db.tables import (
+    FolderRow,
+    ProjectPolicyRow,
+    ProjectRow,
+    QuotaScopeRow,
+    UserPolicyRow,
+    UserRow,
+)
+
+UNLIMITED = -1
+
+
+class ScopeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A quota scope as it is stored, with its owner's name and their policy's limit.
+
+    Limits are null where the scope has none of its own, and -1 where it has *no* limit.
+    """
+
+    host: str
+    scope: str
+    kind: str
+    owner_id: str
+    limit_bytes: int | None
+    limit_files: int | None
+    used_bytes: int
+    used_files: int
+    reserved_bytes: int
+    applied_bytes: int | None
+    applied_files: int | None
+    applied_at: datetime | None
+    scanned_at: datetime | None
+    owner_name: str = ""
+    policy_bytes: int | None = None
+    folders: int = 0
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The limit that counts; None: none."""
+        found = self.policy_bytes if self.limit_bytes is None else self.limit_bytes
+        return None if found is None or found < 0 else found
+
+    @property
+    def most_files(self) -> int | None:
+        """How many files there may be; None: any number."""
+        found = self.limit_files
+        return None if found is None or found < 0 else found
+
+
+_PLAIN = tuple(
+    getattr(QuotaScopeRow, name)
+    for name in ScopeRecord.__struct_fields__
+    if name not in {"owner_name", "policy_bytes", "folders"}
+)
+
+
+def _select() -> Any:
+    counted = (
+        select(func.count())
+        .where(FolderRow.host == QuotaScopeRow.host)
+        .where(FolderRow.scope == QuotaScopeRow.scope)
+        .scalar_subquery()
+    )
+    policy = case(
+        (
+            QuotaScopeRow.kind == str(Ownership.USER),
+            UserPolicyRow.max_quota_scope_size,
+        ),
+        else_=ProjectPolicyRow.max_quota_scope_size,
+    )
+    return (
+        select(
+            *_PLAIN,
+            func.coalesce(UserRow.name, ProjectRow.name, "").label("owner_name"),
+            policy.label("policy_bytes"),
+            counted.label("folders"),
+        )
+        .outerjoin(UserRow, UserRow.id == QuotaScopeRow.owner_id)
+        .outerjoin(UserPolicyRow, UserPolicyRow.id == UserRow.resource_policy_id)
+        .outerjoin(ProjectRow, ProjectRow.id == QuotaScopeRow.owner_id)
+        .outerjoin(
+            ProjectPolicyRow, ProjectPolicyRow.id == ProjectRow.resource_policy_id
+        )
+    )
+
+
+async def ensure_scope(tx: Transaction, host: str, scope: str) -> ScopeRecord:
+    """Return a quota scope, which this makes if there is none."""
+    kind, owner_id = split_scope(scope)
+    await tx.execute(
+        insert_ignore(tx, QuotaScopeRow).values(
+            host=host,
+            scope=scope,
+            kind=str(kind),
+            owner_id=owner_id,
+            created_at=tx.now,
+            modified_at=tx.now,
+        )
+    )
+    found = await find_scope(tx.connection, host, scope)
+    assert found is not None
+    return found
+
+
+async def find_scope(
+    connection: AsyncConnection, host: str, scope: str
+) -> ScopeRecord | None:
+    """Find one quota scope."""
+    query = _select().where(_is(host, scope))
+    row = (await connection.execute(query)).mappings().first()
+    return None if row is None else msgspec.convert(dict(row), ScopeRecord)
+
+
+def _is(host: str, scope: str) -> Any:
+    return and_(QuotaScopeRow.host == host, QuotaScopeRow.scope == scope)
+
+
+async def list_scopes(
+    connection: AsyncConnection,
+    condition: Any,
+    *,
+    after: tuple[str, str] | None = None,
+    limit: int = 1000,
+) -> list[ScopeRecord]:
+    """List quota scopes in the order of hosts and names."""
+    query = _select().where(condition)
+    if after is not None:
+        host, scope = after
+        query = query.where(
+            (QuotaScopeRow.host > host)
+            | ((QuotaScopeRow.host == host) & (QuotaScopeRow.scope > scope))
+        )
+    query = query.order_by(QuotaScopeRow.host, QuotaScopeRow.scope).limit(limit)
+    rows = (await connection.execute(query)).mappings()
+    return [msgspec.convert(dict(row), ScopeRecord) for row in rows]
+
+
+async def change_scope(tx: Transaction, host: str, scope: str, **values: Any) -> None:
+    """Change columns of a quota scope."""
+    await tx.execute(
+        update(QuotaScopeRow)
+        .where(_is(host, scope))
+        .values(modified_at=tx.now, **values)
+    )
+
+
+async def drop_scope(tx: Transaction, host: str, scope: str) -> None:
+    """Forget a quota scope."""
+    await tx.execute(delete(QuotaScopeRow).where(_is(host, scope)))
+
+
+# --- reservations ----------------------------------------------------------------
+
+
+async def reserve(tx: Transaction, folder: FolderRecord, amount: int) -> None:
+    """Keep room for what is about to be written; raises what answers 507.
+
+    Both the scope's limit and the folder's own have to have it. An unmanaged folder
+    counts nowhere.
+    """
+    host, scope = folder.host, folder.scope
+    if not scope:
+        return
+    found = await ensure_scope(tx, host, scope)
+    most = found.most_bytes
+    row = QuotaScopeRow
+    query = update(row).where(_is(host, scope))
+    if most is not None:
+        query = query.where(row.used_bytes + row.reserved_bytes + amount <= most)
+    kept = await tx.execute(query.values(reserved_bytes=row.reserved_bytes + amount))
+    if not kept.rowcount:
+        assert most is not None
+        raise _full(
+            f"the {found.kind} {found.owner_name or found.owner_id} may keep",
+            most,
+            found.used_bytes + found.reserved_bytes,
+            amount,
+        )
+    await _reserve_in_folder(tx, folder.id, amount)
+
+
+async def _reserve_in_folder(tx: Transaction, folder_id: str, amount: int) -> None:
+    row = FolderRow
+    room = (row.max_size < 0) | (
+        row.used_bytes + row.reserved_bytes + amount <= row.max_size
+    )
+    kept = await tx.execute(
+        update(row)
+        .where(row.id == folder_id, room)
+        .values(reserved_bytes=row.reserved_bytes + amount)
+    )
+    if kept.rowcount:
+        return
+    query = select(
+        row.name, row.max_size, (row.used_bytes + row.reserved_bytes).label("held")
+    ).where(row.id == folder_id)
+    found = (await tx.connection.execute(query)).first()
+    if found is not None:
+        raise _full(
+            f"the folder {found.name!r} may hold", found.max_size, found.held, amount
+        )
+
+
+def _full(what: str, most: int, held: int, asked: int) -> InsufficientStorageError:
+    used, limit, wanted = (format_amount("mem", n) for n in (held, most, asked))
+    return InsufficientStorageError(
+        f"{what} {limit}, has {used}, and {wanted} more would not fit; remove"
+        " something, or ask an administrator for more",
+        limit=most,
+        used=held,
+        asked=asked,
+    )
+
+
+async def settle(
+    tx: Transaction, folder: FolderRecord, *, reserved: int, used: int, files: int = 0
+) -> None:
+    """Turn a reservation into use: what was written, which may be less, or nothing."""
+    if not folder.scope:
+        return
+    for row, condition in (
+        (QuotaScopeRow, _is(folder.host, folder.scope)),
+        (FolderRow, FolderRow.id == folder.id),
+    ):
+        table: Any = row
+        await tx.execute(
+            update(table)
+            .where(condition)
+            .values(
+                reserved_bytes=_at_least_zero(table.reserved_bytes - reserved),
+                used_bytes=_at_least_zero(table.used_bytes + used),
+                used_files=_at_least_zero(table.used_files + files),
+            )
+        )
+
+
+def _at_least_zero(amount: Any) -> Any:
+    return case((amount < 0, 0), else_=amount)
+
+
+async def give_back(tx: Transaction, folder: FolderRecord, amount: int) -> None:
+    """Give back room that was kept and is not needed."""
+    await settle(tx, folder, reserved=amount, used=0)
+
+
+async def note_scan(
+    tx: Transaction,
+    before: ScopeRecord,
+    *,
+    counted_bytes: int,
+    counted_files: int,
+) -> None:
+    """Take over what was counted on disk, with what was written in the meantime."""
+    row = QuotaScopeRow
+    since_bytes = row.used_bytes - before.used_bytes
+    since_files = row.used_files - before.used_files
+    await tx.execute(
+        update(row)
+        .where(_is(before.host, before.scope))
+        .values(
+            used_bytes=_at_least_zero(counted_bytes + since_bytes),
+            used_files=_at_least_zero(counted_files + since_files),
+            scanned_at=tx.now,
+        )
+    )

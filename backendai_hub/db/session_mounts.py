@@ -1,0 +1,104 @@
+"""Which folders sessions have, and which sessions have a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+from sqlalchemy import func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.mounts import Mount
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.sessions import is_live
+from backendai_hub.db.tables import SessionMountRow, SessionRow, UserRow
+
+
+class LiveMount(msgspec.Struct, frozen=True, kw_only=True):
+    """A live session that has a folder."""
+
+    folder_id: str
+    session_id: str
+    session: str
+    owner_id: str
+    owner: str
+
+
+async def insert_mounts(
+    tx: Transaction, session_id: str, mounts: Sequence[Mount]
+) -> None:
+    """Store what a session mounts."""
+    if not mounts:
+        return
+    await tx.execute(
+        insert(SessionMountRow),
+        [
+            {
+                **msgspec.structs.asdict(mount),
+                "permission": str(mount.permission),
+                "session_id": session_id,
+                "position": position,
+            }
+            for position, mount in enumerate(mounts)
+        ],
+    )
+
+
+async def load_mounts(
+    connection: AsyncConnection, session_ids: Collection[str]
+) -> dict[str, list[Mount]]:
+    """Return what sessions mount, by their ids, each in its order."""
+    row = SessionMountRow
+    columns = [getattr(row, name) for name in Mount.__struct_fields__]
+    found: dict[str, list[Mount]] = {}
+    if not session_ids:
+        return found
+    rows = await connection.execute(
+        select(row.session_id, *columns)
+        .where(row.session_id.in_(list(session_ids)))
+        .order_by(row.session_id, row.position)
+    )
+    for values in rows.mappings():
+        mount = {k: v for k, v in values.items() if k != "session_id"}
+        found.setdefault(values["session_id"], []).append(msgspec.convert(mount, Mount))
+    return found
+
+
+async def list_live(
+    connection: AsyncConnection, folder_id: str, limit: int = 1000
+) -> list[LiveMount]:
+    """List the live sessions that have a folder, the oldest first."""
+    rows = await connection.execute(
+        select(
+            SessionMountRow.folder_id,
+            SessionRow.id.label("session_id"),
+            SessionRow.name.label("session"),
+            SessionRow.owner_id,
+            UserRow.name.label("owner"),
+        )
+        .join(SessionRow, SessionRow.id == SessionMountRow.session_id)
+        .join(UserRow, UserRow.id == SessionRow.owner_id)
+        .where(SessionMountRow.folder_id == folder_id, is_live())
+        .order_by(SessionRow.created_at, SessionRow.id)
+        .distinct()
+        .limit(limit)
+    )
+    return [msgspec.convert(dict(row), LiveMount) for row in rows.mappings()]
+
+
+async def count_live(
+    connection: AsyncConnection, folder_ids: Collection[str]
+) -> dict[str, int]:
+    """Count the live sessions that have each of these folders."""
+    if not folder_ids:
+        return {}
+    rows = await connection.execute(
+        select(
+            SessionMountRow.folder_id,
+            func.count(SessionMountRow.session_id.distinct()),
+        )
+        .join(SessionRow, SessionRow.id == SessionMountRow.session_id)
+        .where(SessionMountRow.folder_id.in_(list(folder_ids)), is_live())
+        .group_by(SessionMountRow.folder_id)
+    )
+    return {str(key): int(count) for key, count in rows}

@@ -1,0 +1,108 @@
+"""Makes disks follow what has been decided about folders, and time its course."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from time import monotonic
+from typing import ClassVar, Final
+
+from backendai_hub.core.errors import HubError
+from backendai_hub.core.vfolders import TaskKind
+from backendai_hub.db import folder_tasks
+from backendai_hub.db.folder_tasks import TaskRecord
+from backendai_hub.db.signals import Signals
+from backendai_hub.operations.folder_cloning import copy_folder
+from backendai_hub.operations.folder_making import make_folder, remove_folder
+from backendai_hub.operations.folder_upkeep import (
+    apply_limits,
+    count_scopes,
+    empty_trash,
+    forget_removed,
+)
+from backendai_hub.operations.folder_work import Runner, work_on
+from backendai_hub.operations.platform import Platform
+from backendai_hub.reconcilers.base import Reconciler
+
+log = logging.getLogger("backendai_hub.folders")
+
+RUNNERS: Final[Mapping[TaskKind, Runner]] = {
+    TaskKind.CREATE: make_folder,
+    TaskKind.REMOVE: remove_folder,
+    TaskKind.CLONE: copy_folder,
+}
+"""What does each kind of task."""
+
+AT_ONCE: Final = 8
+LONGEST_PAUSE: Final = 300.0
+UPKEEP_SECONDS: Final = 30.0
+
+
+class FoldersReconciler(Reconciler):
+    """Does what is left to be done to folders on their hosts.
+
+    A task that has just been stored is mostly done by who stored it; the rest, and
+    what was interrupted, is done here. While a host does not answer its tasks wait, the
+    longer the more often they were tried.
+    """
+
+    name: ClassVar[str] = "folders"
+    resync_seconds: ClassVar[float] = 5.0
+
+    def __init__(self, platform: Platform, signals: Signals) -> None:
+        super().__init__(platform, signals)
+        self._not_before: dict[str, float] = {}
+        self._upkeep_at = 0.0
+
+    async def reconcile(self) -> int:
+        """Begin what is due, and every now and then look after everything else."""
+        begun = await self._begin_tasks()
+        now = monotonic()
+        if now >= self._upkeep_at:
+            self._upkeep_at = now + UPKEEP_SECONDS
+            begun += await self.look_after()
+        return begun
+
+    async def look_after(self) -> int:
+        """Empty the trash, apply limits, count sizes, and forget what is long over."""
+        done = await empty_trash(self.platform)
+        done += await apply_limits(self.platform)
+        done += await count_scopes(self.platform)
+        return done + await forget_removed(self.platform)
+
+    async def _begin_tasks(self) -> int:
+        async with self.platform.database.read() as connection:
+            tasks = await folder_tasks.list_open(connection)
+        work = self.platform.folder_work
+        begun = 0
+        for task in tasks:
+            name = f"finish {task.id}"
+            waits = self._not_before.get(task.id, 0.0) > monotonic()
+            if task.kind not in RUNNERS or task.id in work or name in work or waits:
+                continue
+            if len(work) >= AT_ONCE:
+                break
+            work.begin(name, partial(self._finish, task))
+            begun += 1
+        return begun
+
+    async def _finish(self, task: TaskRecord) -> None:
+        try:
+            await work_on(self.platform, task.id, RUNNERS[task.kind])
+            self._not_before.pop(task.id, None)
+        except Exception as error:
+            pause = min(LONGEST_PAUSE, 2.0 ** min(task.attempts, 10))
+            self._not_before[task.id] = monotonic() + pause
+            if isinstance(error, HubError):
+                log.warning(
+                    "%s of folder %s: %s", task.kind, task.folder_id, error.message
+                )
+            else:
+                log.exception("%s of folder %s failed", task.kind, task.folder_id)
+        finally:
+            self.signals.wake("folders")
+
+    async def close(self) -> None:
+        """Stop what is under way; it is found again by the next service."""
+        await self.platform.folder_work.close()
