@@ -88,7 +88,7 @@ async def _load_holdings(
 def _running(
     row: Any, held: tuple[tuple[str, tuple[Share, ...]], ...]
 ) -> RunningSession:
-    ends = _end_of(row)
+    ends = end_of(row)
     since: datetime | None = row.started_at or row.scheduled_at
     scopes: tuple[ScopeKey, ...] = (
         (ScopeKind.DOMAIN, row.domain_id),
@@ -119,8 +119,11 @@ _ENDING = {
 }
 
 
-def _end_of(row: Any) -> datetime | None:
-    """Tell when it ends at the latest: a session that only starts has no such end."""
+def end_of(row: Any) -> datetime | None:
+    """Tell when it ends at the latest: a session that only starts has no such end.
+
+    *row* has its status, deadline, start, and the time limit of its command.
+    """
     if row.status not in _ENDING:
         return None
     ends: list[datetime] = [] if row.deadline_at is None else [row.deadline_at]

@@ -11,8 +11,8 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.operators import Stop, StopKind
-from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.running import end_of
 from backendai_hub.db.tables import ContainerRow, SessionRow, StopRow
 
 _STOPS = StopRow.__table__
@@ -91,17 +91,22 @@ async def count_left(
     connection: AsyncConnection, nodes: Collection[str]
 ) -> dict[str, Left]:
     """Count what still runs on nodes, and when it has to have ended."""
-    runs = SessionRow.status == str(SessionStatus.RUNNING)
     query = (
-        select(ContainerRow.agent_id, SessionRow.id, runs, SessionRow.deadline_at)
+        select(
+            ContainerRow.agent_id,
+            SessionRow.id,
+            SessionRow.status,
+            SessionRow.deadline_at,
+            SessionRow.started_at,
+            SessionRow.batch_timeout,
+        )
         .join(SessionRow, SessionRow.id == ContainerRow.session_id)
         .where(ContainerRow.agent_id.in_(sorted(nodes)), ContainerRow.gone_at.is_(None))
         .distinct()
     )
     found: dict[str, list[datetime | None]] = {}
-    for node, _, is_running, deadline in await connection.execute(query):
-        # What is on its way has a deadline for its state, not for its end.
-        found.setdefault(node, []).append(deadline if is_running else None)
+    for row in await connection.execute(query):
+        found.setdefault(row.agent_id, []).append(end_of(row))
     return {
         node: Left(
             len(ends),

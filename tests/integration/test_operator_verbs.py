@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 from sqlalchemy import text
@@ -36,7 +38,16 @@ from backendai_hub.operations.stops import (
 )
 from backendai_hub.operations.users import ensure_user, make_principal
 from backendai_hub.scheduling.plan import plan
-from tests.factories import Clock, add_node, principal_of, schedule, start, submit
+from tests.factories import (
+    START,
+    Clock,
+    add_node,
+    principal_of,
+    schedule,
+    start,
+    submit,
+)
+from tests.jobs import State, ask, tell
 from tests.tenants import ROOT, Office, read, why
 
 SINCE = "2026-01-01 00:00 UTC"
@@ -359,6 +370,35 @@ async def test_a_time_by_which_a_node_is_empty_lies_ahead_and_is_shown(
     assert shown.drain is not None
     assert shown.drain.due == "2026-01-02T00:00:00.000Z"
     assert shown.drain.late  # nobody knows when that session ends
+
+
+@pytest.mark.parametrize(
+    ("minutes", "late"), [(30, True), (59, True), (60, False), (90, False)]
+)
+async def test_a_node_is_late_if_what_is_left_may_run_beyond_its_time(
+    platform: Platform, minutes: int, late: bool
+):
+    node = await add_node(platform, "n1")
+    job = await ask(platform, batch_timeout=3600)
+    assert await schedule(platform) == 1
+    due = START + timedelta(minutes=minutes)
+    body = DrainRequest(reason="x", by=due.isoformat())
+    shown = await drain_agent(platform, ROOT, "n1", body)
+    assert shown.drain is not None
+    assert (shown.drain.endless, shown.drain.late) == (1, True), "it only starts yet"
+
+    await tell(platform, node, job, State.RUNNING)
+    (after,) = await list_agents(platform)
+    assert after.drain is not None
+    assert after.drain.last_end == "2026-01-01T01:00:00.000Z"
+    assert (after.drain.endless, after.drain.late) == (0, late)
+    # Another time and reason, and it is drained since when it was.
+    platform.database.clock.pass_(600)  # type: ignore[attr-defined]
+    again = DrainRequest(reason="y", by="2026-01-01T03:00:00Z")
+    shown = await drain_agent(platform, ROOT, "n1", again)
+    assert shown.drain is not None
+    assert (shown.drain.reason, shown.drain.late) == ("y", False)
+    assert shown.drain.since == "2026-01-01T00:00:00.000Z"
 
 
 async def test_schedulable_and_drained_are_one_thing(platform: Platform):
