@@ -85,7 +85,8 @@ def read_archive(archive: int, limits: Limits, meter: Meter) -> Iterator[Member]
     start = os.pread(archive, _TAR_MARK_AT + 5, 0)
     if start.startswith(_ZIP_MARKS):
         return read_zip(archive, limits, meter)
-    if start.startswith(_GZIP_MARK) or start[_TAR_MARK_AT:] == b"ustar":
+    nothing = start and not start.strip(b"\0")
+    if start.startswith(_GZIP_MARK) or start[_TAR_MARK_AT:] == b"ustar" or nothing:
         return read_tar(archive, meter)
     raise ArchiveRefusedError("this is no archive: ZIP, tar and tar.gz are known here")
 

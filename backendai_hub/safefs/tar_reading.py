@@ -7,6 +7,7 @@ since names, sizes and headers of headers come from whoever made the archive.
 from __future__ import annotations
 
 import os
+import re
 import tarfile
 import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -24,6 +25,7 @@ _WANTED: Final = 64 * 1024
 _GZIP: Final = 31
 _GZIP_MARK: Final = b"\x1f\x8b"
 _LINKS: Final = frozenset({tarfile.LNKTYPE, tarfile.SYMTYPE})
+_NUMBER: Final = re.compile("-?[0-9]{1,20}", re.ASCII)
 _PAX_KEYS: Final = frozenset({"path", "size", "mtime"})
 
 
@@ -161,7 +163,7 @@ def _read_pax(text: bytes) -> dict[str, str]:
 def _read_number(text: str, otherwise: float) -> int:
     if not text:
         return int(otherwise)
-    if len(text) > 20 or not text.removeprefix("-").isdecimal():
+    if not _NUMBER.fullmatch(text):
         raise damaged("a header has a number that is none")
     return int(text)
 

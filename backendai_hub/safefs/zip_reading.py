@@ -64,8 +64,8 @@ def read_zip(archive: int, limits: Limits, meter: Meter) -> Iterator[Member]:
     records = sorted(
         _read_records(archive, directory, meter), key=lambda record: record.offset
     )
-    ends = [record.offset for record in records[1:]] + [directory.offset]
-    for record, end in zip(records, ends, strict=True):
+    nexts = [*(record.offset for record in records[1:]), directory.offset]
+    for record, end in zip(records, nexts, strict=False):
         name = _decode(record)
         yield Member(
             name=name,
