@@ -1,0 +1,108 @@
+"""Uploads: files on their way into folders, and the room that is kept for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from backendai_hub.core.uploads import UploadRecord
+from backendai_hub.db.engine import Transaction
+from backendai_hub.db.tables import UploadRow
+
+OPEN: Final = "open"
+DONE: Final = "done"
+GONE: Final = "gone"
+
+_COLUMNS = tuple(getattr(UploadRow, name) for name in UploadRecord.__struct_fields__)
+
+
+def _read(row: Any) -> UploadRecord:
+    return msgspec.convert(dict(row), UploadRecord)
+
+
+async def insert_upload(tx: Transaction, upload: UploadRecord, **more: Any) -> None:
+    """Store an upload that begins."""
+    values = {**msgspec.structs.asdict(upload), **more}
+    await tx.execute(
+        insert(UploadRow).values(created_at=tx.now, modified_at=tx.now, **values)
+    )
+
+
+async def find_upload(
+    connection: AsyncConnection, upload_id: str, *, lock: bool = False
+) -> UploadRecord | None:
+    """Find one upload by its id."""
+    query = select(*_COLUMNS).where(UploadRow.id == upload_id)
+    if lock:
+        query = query.with_for_update(of=UploadRow)
+    row = (await connection.execute(query)).mappings().first()
+    return None if row is None else _read(row)
+
+
+async def count_open(connection: AsyncConnection, user_id: str) -> int:
+    """Count somebody's uploads that are not over."""
+    query = (
+        select(func.count())
+        .select_from(UploadRow)
+        .where(UploadRow.user_id == user_id, UploadRow.state == OPEN)
+    )
+    return int((await connection.execute(query)).scalar_one())
+
+
+async def list_open(
+    connection: AsyncConnection, folder_id: str, user_id: str
+) -> list[UploadRecord]:
+    """List somebody's uploads into a folder that are not over, the oldest first."""
+    query = (
+        select(*_COLUMNS)
+        .where(UploadRow.folder_id == folder_id, UploadRow.user_id == user_id)
+        .where(UploadRow.state == OPEN)
+        .order_by(UploadRow.id)
+    )
+    return [_read(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def list_expired(
+    connection: AsyncConnection, now: datetime, limit: int
+) -> Sequence[UploadRecord]:
+    """List what has not gone on for too long, and what was over so long ago."""
+    query = (
+        select(*_COLUMNS)
+        .where(UploadRow.expires_at < now)
+        .order_by(UploadRow.expires_at)
+        .limit(limit)
+    )
+    return [_read(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def extend(tx: Transaction, upload_id: str, until: datetime) -> None:
+    """Let an upload live on, since it goes on."""
+    await tx.execute(
+        update(UploadRow)
+        .where(UploadRow.id == upload_id, UploadRow.state == OPEN)
+        .values(expires_at=until, modified_at=tx.now)
+    )
+
+
+async def end_upload(
+    tx: Transaction, upload_id: str, state: str, until: datetime
+) -> bool:
+    """End an upload that is open; tell whether this call has. It is known *until*."""
+    done = await tx.execute(
+        update(UploadRow)
+        .where(UploadRow.id == upload_id, UploadRow.state == OPEN)
+        .values(state=state, reserved_bytes=0, expires_at=until, modified_at=tx.now)
+    )
+    return bool(done.rowcount)
+
+
+async def forget_upload(tx: Transaction, upload_id: str) -> None:
+    """Forget an upload that is over."""
+    await tx.execute(
+        delete(UploadRow).where(UploadRow.id == upload_id, UploadRow.state != OPEN)
+    )

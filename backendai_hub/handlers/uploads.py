@@ -1,0 +1,245 @@
+"""Uploads by the tus protocol, version 1.0, as any client of it makes them.
+
+The content is never held here: what comes in goes on to the storage host as fast as
+that takes it, and a part is acknowledged when it is safe on the disk.
+"""
+
+from __future__ import annotations
+
+from email.utils import format_datetime
+from typing import Any
+
+from tornado import web
+
+from backendai_hub.core.access import Action
+from backendai_hub.core.errors import HubError, MalformedRequestError
+from backendai_hub.core.uploads import (
+    CHECKSUMS,
+    CHUNK_TYPE,
+    EXTENSIONS,
+    HIGHEST,
+    VERSION,
+    UploadRecord,
+    WrongTypeError,
+    check_version,
+    choose_conflict,
+    choose_path,
+    read_checksum,
+    read_metadata,
+    read_number,
+)
+from backendai_hub.handlers.base import APIHandler, operation
+from backendai_hub.handlers.problems import as_hub_error
+from backendai_hub.operations import uploads as verbs
+from backendai_hub.operations.folder_access import OpenFolder
+from backendai_hub.operations.uploads import Standing, Wish
+from backendai_hub.storage.connection import BodyWriter
+from backendai_hub.storage.ops import UploadState
+
+
+class _TusHandler(APIHandler):
+    """Speaks the protocol, and hands on the content that comes with a request."""
+
+    _writer: BodyWriter[UploadState] | None = None
+    _upload: UploadRecord
+    _opened: OpenFolder
+
+    def set_default_headers(self) -> None:
+        """Name the protocol in every answer, refusals among them."""
+        super().set_default_headers()
+        self.set_header("Tus-Resumable", VERSION)
+        self.set_header("Tus-Version", VERSION)
+
+    async def prepare(self) -> None:
+        """Find out who asks, and what comes with the request."""
+        if self.request.method == "POST":
+            override = self.request.headers.get("X-HTTP-Method-Override")
+            if override in {"PATCH", "DELETE"}:
+                self.request.method = override
+        await super().prepare()
+        method = getattr(self, (self.request.method or "").lower(), None)
+        described = getattr(method, "operation", None)
+        if described is not None and self.request.method in {"POST", "PATCH"}:
+            async with self.trail.doing(described.action):
+                await self.begin()
+
+    async def begin(self) -> None:
+        """Do what comes before the content."""
+
+    async def begin_part(self, offset: int) -> None:
+        """Take the content that follows, from *offset* on."""
+        headers = self.request.headers
+        given = headers.get("Content-Type", "").strip().lower()
+        if given != CHUNK_TYPE:
+            raise WrongTypeError(f"Content-Type: send parts as {CHUNK_TYPE!r}")
+        # What is too much is refused by the storage, which knows how much it has.
+        self.request.connection.set_max_body_size(HIGHEST)  # type: ignore[union-attr]
+        self._writer = await verbs.open_part(
+            self.platform,
+            self._upload,
+            self._opened,
+            offset=offset,
+            checksum=read_checksum(headers.get("Upload-Checksum")),
+        )
+
+    async def data_received(self, chunk: bytes) -> None:
+        """Hand a piece on, as fast as the storage takes it."""
+        if self._writer is None or self._finished:
+            return
+        try:
+            await self._writer.write(chunk)
+        except HubError as error:
+            await self.close_writer()
+            self.send_error(
+                as_hub_error(error, error.status).status,
+                exc_info=(type(error), error, error.__traceback__),
+            )
+
+    async def end_part(self) -> Standing:
+        """Wait until the part is safe."""
+        writer, self._writer = self._writer, None
+        assert writer is not None
+        state = await writer.finish()
+        return await verbs.note_part(
+            self.platform, self._upload, self._opened, state.offset
+        )
+
+    async def close_writer(self) -> None:
+        """Cut off what is being sent."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await writer.close()
+
+    def on_connection_close(self) -> None:
+        """Keep what has come of a part that was cut off."""
+        super().on_connection_close()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self.platform.folder_work.begin(f"cut {self.request_id}", writer.close)
+
+    def on_finish(self) -> None:
+        """Let go of what is left of the content."""
+        super().on_finish()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self.platform.folder_work.begin(f"end {self.request_id}", writer.close)
+
+    def show(self, standing: Standing) -> None:
+        """Tell how far the upload is."""
+        self.set_header("Upload-Offset", str(standing.offset))
+        expires = standing.upload.expires_at
+        if standing.offset < standing.upload.length:
+            self.set_header("Upload-Expires", format_datetime(expires, usegmt=True))
+        if standing.published is not None:
+            self.set_header("Upload-Path", _ascii(standing.published.path))
+
+
+def _ascii(path: str) -> str:
+    """Spell a path as a header can carry it."""
+    return path.encode("unicode_escape").decode("ascii")
+
+
+@web.stream_request_body
+class UploadsHandler(_TusHandler):
+    """New uploads into a folder."""
+
+    path = "api/folders/{folder_id}/uploads"
+
+    async def options(self, folder_id: str) -> None:
+        """Say what of the protocol is spoken here; anybody may know."""
+        del folder_id
+        most = self.platform.settings.max_upload_size
+        self.set_header("Tus-Extension", ",".join(EXTENSIONS))
+        self.set_header("Tus-Checksum-Algorithm", ",".join(CHECKSUMS))
+        if most:
+            self.set_header("Tus-Max-Size", str(most))
+        self.clear_header("Content-Type")
+        self.set_status(204)
+
+    async def begin(self) -> None:
+        """Keep room for the file, and take a first part if one comes along."""
+        headers = self.request.headers
+        check_version(headers.get("Tus-Resumable"))
+        if "Upload-Defer-Length" in headers:
+            raise MalformedRequestError(
+                "Upload-Defer-Length: say how long the file is, as 'Upload-Length'"
+            )
+        metadata = read_metadata(headers.get("Upload-Metadata"))
+        begun = await verbs.begin_upload(
+            self.platform,
+            self.principal,
+            self.require_user(),
+            self.path_args[0],
+            Wish(
+                choose_path(metadata),
+                read_number("Upload-Length", headers.get("Upload-Length")),
+                choose_conflict(metadata),
+            ),
+        )
+        self._upload, self._opened = begun.upload, begun.opened
+        if headers.get("Content-Type", "").strip().lower() == CHUNK_TYPE:
+            await self.begin_part(0)
+
+    @operation(Action.UPLOAD_FILE, status=201)
+    async def post(self, folder_id: str) -> None:
+        """Begin an upload, with a first part if one comes along."""
+        del folder_id
+        if self._writer is not None:
+            standing = await self.end_part()
+        else:  # also a file without content is complete now
+            standing = await verbs.note_part(
+                self.platform, self._upload, self._opened, 0
+            )
+        self.show(standing)
+        prefix = self.service.prefix
+        self.set_header("Location", f"{prefix}api/uploads/{self._upload.id}")
+        self.clear_header("Content-Type")
+
+
+@web.stream_request_body
+class UploadHandler(_TusHandler):
+    """One upload."""
+
+    path = "api/uploads/{upload_id}"
+
+    async def options(self, upload_id: str) -> None:
+        """Say what of the protocol is spoken here."""
+        await UploadsHandler.options(self, upload_id)  # type: ignore[arg-type]
+
+    async def begin(self) -> None:
+        """Find the upload, and begin to take a part."""
+        headers = self.request.headers
+        check_version(headers.get("Tus-Resumable"))
+        offset = read_number("Upload-Offset", headers.get("Upload-Offset"))
+        self._upload, self._opened = await verbs.find_upload(
+            self.platform, self.principal, self.require_user(), self.path_args[0]
+        )
+        await self.begin_part(offset)
+
+    @operation(Action.CONTINUE_UPLOAD)
+    async def head(self, upload_id: str) -> None:
+        """Tell how much of an upload is safe."""
+        check_version(self.request.headers.get("Tus-Resumable"))
+        standing = await verbs.tell_standing(
+            self.platform, self.principal, self.require_user(), upload_id
+        )
+        self.show(standing)
+        self.set_header("Upload-Length", str(standing.upload.length))
+        self.clear_header("Content-Type")
+
+    @operation(Action.CONTINUE_UPLOAD, status=204)
+    async def patch(self, upload_id: str) -> None:
+        """Add a part; the file appears with the last one."""
+        del upload_id
+        self.show(await self.end_part())
+
+    @operation(Action.END_UPLOAD, status=204)
+    async def delete(self, upload_id: str) -> None:
+        """End an upload that is not complete."""
+        check_version(self.request.headers.get("Tus-Resumable"))
+        await verbs.end_upload(
+            self.platform, self.principal, self.require_user(), upload_id
+        )
+
+
+UPLOAD_HANDLERS: Any = (UploadsHandler, UploadHandler)
