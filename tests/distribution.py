@@ -49,6 +49,7 @@ _LONG = (
     "tests/integration/test_client_nouns.py",
     "tests/integration/test_router_jupyterhub.py",
     "tests/integration/test_spawner_",
+    "tests/integration/test_storage_",
 )
 
 

@@ -36,6 +36,7 @@ PACKAGES = {
     "dockerd": "docker.io",
     "ip": "iproute2",
     "iptables": "iptables",
+    "mkfs.btrfs": "btrfs-progs",
     "ps": "procps",
     "slirp4netns": "slirp4netns",
     "/usr/lib/postgresql": "postgresql",

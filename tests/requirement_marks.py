@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +69,40 @@ def _lacks_registry() -> str:
     return "" if found else "docker-registry is not installed"
 
 
+@cache
+def _try_mounting() -> str:
+    """Try what tests of filesystems do: mount one, in a folder of nobody else's."""
+    if os.geteuid() != 0:
+        return "only root may mount"
+    with tempfile.TemporaryDirectory(prefix="backendai-") as folder:
+        mount = ["mount", "-t", "tmpfs", "tmpfs", folder]
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return f"nothing can be mounted: {done.stderr.strip()}"
+        subprocess.run(["umount", folder], check=True)
+    return ""
+
+
+def _lacks_btrfs() -> str:
+    lack = _try_mounting()
+    if lack:
+        return lack
+    if shutil.which("mkfs.btrfs") is None:
+        return "btrfs-progs is not installed"
+    if "btrfs" not in Path("/proc/filesystems").read_text("ascii").split():
+        return "this kernel has no btrfs"
+    return "" if Path("/dev/loop-control").exists() else "there are no loop devices"
+
+
+def _lacks_gluster() -> str:
+    lack = _try_mounting()
+    if lack:
+        return lack
+    if shutil.which("glusterd") is None:
+        return "glusterfs-server is not installed"
+    return "" if Path("/dev/fuse").exists() else "there is no FUSE"
+
+
 NEEDS: dict[str, Callable[[], str]] = {
     "postgres": _lacks_postgres,
     "docker": _lacks_docker,
@@ -74,6 +110,9 @@ NEEDS: dict[str, Callable[[], str]] = {
     "browser": _lacks_browser,
     "node": _lacks_node,
     "registry": _lacks_registry,
+    "mounts": _try_mounting,
+    "btrfs": _lacks_btrfs,
+    "gluster": _lacks_gluster,
 }
 
 

@@ -7,11 +7,15 @@ it is complete. So whatever a crash leaves can be told apart, and done again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from backendai_hub.core.errors import InvalidRequestError, NotFoundError
+from backendai_hub.core.errors import (
+    InsufficientStorageError,
+    InvalidRequestError,
+    NotFoundError,
+)
 from backendai_hub.safefs.errors import EntryExistsError, EntryMissingError, in_words
 from backendai_hub.safefs.paths import Parts
 from backendai_hub.safefs.tree import Tree
@@ -64,6 +68,8 @@ def remove(host: Host, op: RemoveFolder, channel: Channel) -> Done:
             return Done(count=_remove(removing, folder_id, channel))
     except NotFoundError:
         return Done()  # not even its scope is there
+    except InsufficientStorageError:
+        return _remove_in_place(host, op.place, channel)
 
 
 def _take_away(host: Host, place: Place, removing: int, folder_id: str) -> None:
@@ -77,9 +83,26 @@ def _take_away(host: Host, place: Place, removing: int, folder_id: str) -> None:
                 tree.sync_folder(source[:-1])
         os.fsync(removing)
         crashpoint("removing.renamed")
-        with suppress(OSError):  # others may lie there, too
-            os.rmdir("/".join(shelves), dir_fd=scope)
-            os.rmdir(shelves[0], dir_fd=scope)
+        _clear_shelves(scope, shelves)
+
+
+def _clear_shelves(scope: int, shelves: Sequence[str]) -> None:
+    """Remove the folders that a folder lay in, unless others lie there, too."""
+    with suppress(OSError):
+        os.rmdir("/".join(shelves), dir_fd=scope)
+        os.rmdir(shelves[0], dir_fd=scope)
+
+
+def _remove_in_place(host: Host, place: Place, channel: Channel) -> Done:
+    """Remove a folder where it is: without any room it cannot even be renamed."""
+    _, *shelves, name = parts_of(place)
+    work = Work(channel.progress)
+    with host.ground.scope(place.scope) as scope:
+        for parts in ((*shelves, name), (TRASH, place.folder_id)):
+            with suppress(EntryMissingError):
+                Tree(scope).remove(parts, work=work)
+        _clear_shelves(scope, shelves)
+    return Done(count=work.done)
 
 
 def _move_away(tree: Tree, source: Parts, away: Tree, target: Parts) -> None:

@@ -14,6 +14,7 @@ from backendai_hub.core.ids import is_id
 from backendai_hub.core.vfolders import split_scope
 from backendai_hub.safefs.errors import in_words
 from backendai_hub.safefs.opening import open_folder
+from backendai_hub.safefs.tree import Tree
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.drivers.base import Limits
 from backendai_hub.storage.durable import list_names
@@ -29,11 +30,9 @@ from backendai_hub.storage.ops import (
     ScopeUse,
     SetLimit,
 )
-from backendai_hub.storage.places import CLONING, REMOVING, STAGING, TRASH, UPLOADS
 from backendai_hub.storage.work import Host
 
 _SHELF: Final = re.compile(r"[0-9a-f]{2}")
-_OURS: Final = (UPLOADS, TRASH, REMOVING, CLONING, STAGING)
 
 
 def look(host: Host, op: Health, channel: Channel) -> HostReport:
@@ -63,17 +62,13 @@ def remove_scope(host: Host, op: RemoveScope, channel: Channel) -> None:
     """Remove a scope, if there is nothing in it any more."""
     try:
         with host.ground.scope(op.scope) as scope:
-            names = set(list_names(scope))
-            for name in names & {*_OURS}:
-                os.rmdir(name, dir_fd=scope)
-            if names - {*_OURS}:
+            if next(_find_folders(scope), None) is not None:
                 raise InUseError(f"scope {op.scope} has folders; remove them first")
+            # What is left belonged to folders that are gone.
+            for name in list_names(scope):
+                Tree(scope).remove((name,))
     except NotFoundError:
         return
-    except OSError as error:
-        raise InUseError(
-            f"scope {op.scope} has something to be removed in it: {error.strerror}"
-        ) from error
     with host.ground.root() as root, in_words([op.scope]), host.scopes:
         host.driver.remove_scope(root, op.scope)
 

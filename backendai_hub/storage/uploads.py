@@ -124,8 +124,7 @@ def append(host: Host, op: AppendUpload, channel: Channel) -> UploadState:
             os.fdatasync(partial.descriptor)
             _check(op, hashed)
         except (OSError, TooLargeError, ChecksumMismatchError) as error:
-            os.ftruncate(partial.descriptor, op.offset)
-            partial.trust()
+            partial.take_back(op.offset)
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise _no_room(error) from error
             raise
@@ -223,6 +222,20 @@ class _Partial:
     def doubt(self) -> None:
         """Write down that what follows does not count before it is trusted."""
         durable.write(self._folder, self._id + _CHUNK, str(self.size).encode())
+
+    def take_back(self, offset: int) -> None:
+        """Let nothing count behind *offset*.
+
+        With its quota used up btrfs shortens no file. Then what is not doubted stays:
+        it takes room until somebody goes on with it or abandons the upload.
+        """
+        try:
+            os.ftruncate(self.descriptor, offset)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+        else:
+            self.trust()
 
     def trust(self) -> None:
         """Let everything count that is there."""

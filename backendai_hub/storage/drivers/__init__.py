@@ -15,8 +15,12 @@ from backendai_hub.storage.drivers.base import StorageDriver
 GROUP: Final = "backendai_hub.storage"
 OURS: Final = MappingProxyType(
     {
+        "btrfs": "backendai_hub.storage.drivers.btrfs:BtrfsDriver",
+        "cephfs": "backendai_hub.storage.drivers.cephfs:CephfsDriver",
         "dir": "backendai_hub.storage.drivers.dir:DirDriver",
         "fake": "backendai_hub.storage.drivers.fake:FakeDriver",
+        "gluster": "backendai_hub.storage.drivers.gluster:GlusterDriver",
+        "xfs": "backendai_hub.storage.drivers.xfs:XfsDriver",
     }
 )
 
