@@ -23,6 +23,7 @@ from tests.integration.process_harness import (
     open_node,
     write_program,
 )
+from tests.integration.test_process_packages import make_wheel
 
 pytestmark = [
     pytest.mark.bwrap,
@@ -340,29 +341,43 @@ async def test_a_host_that_hangs_holds_up_only_who_needs_it(node, host, tmp_path
     assert keeper.present == ["local", "stuck"]
 
 
-async def test_everybody_has_a_local_folder_of_their_own(node, host, keeper):
+async def test_what_is_installed_into_a_local_folder_of_ones_own_stays(
+    node, host, keeper
+):
     folder = host.add()
     mount = folder.at("/home/work/.local", subpath=["user-1"], make=True)
-    program = """
-import sysconfig
+    use = """
+def run(*words):
+    done = subprocess.run(words, capture_output=True, text=True)
+    return (done.stdout + done.stderr).strip()
+attempt("import", lambda: run("python", "-c", "import tool; print(tool.version)"))
+attempt("program", lambda: run("say-tool"))
 attempt("prefix", lambda: sys.prefix)
-attempt("pip", lambda: os.environ["PIP_PREFIX"])
-place = f"/home/work/.local/lib/python{sys.version_info[0]}.{sys.version_info[1]}"
-os.makedirs(place + "/site-packages", exist_ok=True)
-open(place + "/site-packages/kept.py", "w").write("word = 'kept'")
-attempt("seen", lambda: subprocess.run([sys.executable, "-c",
-    "import kept; print(kept.word)"], capture_output=True, text=True).stdout)
 """
-    answer = await ask(node, keeper, program, mount)
-    assert answer["prefix"] == ["done", "'/home/work/.session'"], answer
-    assert answer["pip"] == ["done", "'/home/work/.local'"]
+    first = make_spec(mounts=[mount])
+    own = node.folder(first.id)
+    write_program(
+        own,
+        PREAMBLE
+        + 'words = "pip install -q --no-index ./tool-1-py3-none-any.whl".split()\n'
+        + 'attempt("pip", lambda: subprocess.run(words).returncode)\n'
+        + f"{use}\ntell()\n{SLEEP}",
+    )
+    make_wheel(own.work, "tool", "1")
+    async with keeper.shown(first, node.runtime) as folders:
+        await node.runtime.start(first, ContainerPatch(folders=folders))
+    answer = await node.result(first)
+    await node.runtime.stop(first.id, 0)
+    expected = {
+        "import": ["done", "'1'"],
+        "program": ["done", "'1'"],
+        "prefix": ["done", "'/home/work/.session'"],
+    }
+    assert answer == {"pip": ["done", "0"], **expected}, answer
     assert folder.owner_of("user-1") == folder.owner_of("user-1/lib") == OWNER
     assert stat.S_IMODE((folder.path / "user-1").stat().st_mode) == 0o755
 
-    again = await ask(
-        node, keeper, 'import kept\nattempt("kept", lambda: kept.word)', mount
-    )
-    assert again["kept"] == ["done", "'kept'"]
+    assert await ask(node, keeper, use, mount) == expected
 
 
 async def test_no_program_in_a_folder_makes_anybody_somebody_else(node, host, keeper):

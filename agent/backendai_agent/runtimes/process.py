@@ -465,7 +465,9 @@ class ProcessRuntime(Configurable):
         room = choose_room(patch.folders)
         python = own_python(home, room)
         argv = [word.replace("{python}", python) for word in program]
-        environ = base_environ(environment.prefix, home=home, shell=find_shell())
+        environ = base_environ(
+            environment.prefix, home=home, shell=find_shell(), room=room
+        )
         environ |= room_environ(home, room)
         environ |= driver_variables(patch)
         bounds = Bounds(spec.cpu, spec.memory, self.pids_limit)

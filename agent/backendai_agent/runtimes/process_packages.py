@@ -45,11 +45,8 @@ def own_python(home: str, room: str = FOLDER) -> str:
 
 
 def room_environ(home: str, room: str) -> dict[str, str]:
-    """Return what tells programs of a room that is not where they look for it."""
-    if room == FOLDER:
-        return {}
-    kept = f"{home}/{FOLDER}"
-    return {"VIRTUAL_ENV": f"{home}/{room}", "PIP_PREFIX": kept}
+    """Return what lets ``pip`` install where it stays, if there is such a place."""
+    return {} if room == FOLDER else {"PIP_PREFIX": f"{home}/{FOLDER}"}
 
 
 def make_room(

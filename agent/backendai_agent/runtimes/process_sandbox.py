@@ -317,17 +317,19 @@ def synthesise_etc(
     }
 
 
-def base_environ(prefix: str, *, home: str = HOME, shell: str) -> dict[str, str]:
+def base_environ(
+    prefix: str, *, home: str = HOME, shell: str, room: str = ".local"
+) -> dict[str, str]:
     """Return what a session's programs expect to find; secrets come by file.
 
     Python is the session's own (see ``process_packages``), so Jupyter is told where
     the environment keeps what is no Python package.
     """
-    folders = [f"{home}/.local/bin", f"{prefix}/bin"]
+    folders = [f"{home}/{room}/bin", f"{home}/.local/bin", f"{prefix}/bin"]
     folders += ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
     return {
         "PATH": ":".join(dict.fromkeys(folders)),
-        "VIRTUAL_ENV": f"{home}/.local",
+        "VIRTUAL_ENV": f"{home}/{room}",
         "JUPYTER_PATH": f"{prefix}/share/jupyter",
         "JUPYTER_CONFIG_PATH": f"{prefix}/etc/jupyter",
         "JUPYTERLAB_DIR": f"{prefix}/share/jupyter/lab",
