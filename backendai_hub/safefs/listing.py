@@ -88,12 +88,27 @@ class _Scan:
 
     def keys(self) -> Iterator[Key]:
         """Yield what each matching entry is sorted by."""
+        if self._value or self._wanted or self._hidden:
+            return self._chosen()
+        return self._all()
+
+    def _all(self) -> Iterator[Key]:
+        """Yield every name, with nothing to spare: there may be a million."""
+        count = 0
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                name = entry.name
+                count += 1
+                yield 0, name.casefold(), name
+        self.total = count
+
+    def _chosen(self) -> Iterator[Key]:
         wanted, hidden, value = self._wanted, self._hidden, self._value
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 name = entry.name
                 folded = name.casefold()
-                if (wanted and wanted not in folded) or name in hidden:
+                if name in hidden or wanted not in folded:
                     continue
                 try:
                     key = (value(entry) if value else 0, folded, name)
