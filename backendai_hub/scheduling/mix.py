@@ -5,8 +5,8 @@ devices. What a node has *open* for a step is what is left, in all, on devices w
 least that much left.
 
 Devices become free again. Where a request for several devices lacks some, those that
-are free count in part all the same, and the more the fewer are missing: a node that is
-nearly free is sooner whole again than one that is nearly full.
+are free count in part all the same, half as much for each that is missing: a node that
+is nearly free is sooner whole again than one that is nearly full.
 """
 
 from __future__ import annotations
@@ -78,9 +78,13 @@ class Mix:
         )
         needs = np.array([d.milli * sizes.get(d.column, 1.0) for d in demands])
         self._least = (needs * _ALMOST).astype(np.float32)
-        several = np.array([d.milli >= 2 * MILLI for d in demands])
-        self._nearness = (several / np.maximum(needs, _NONE)).astype(np.float32)
-        """What one unit is of what a request for several devices needs, else 0."""
+        self._several = np.flatnonzero([d.milli >= 2 * MILLI for d in demands])
+        """The requests for several devices."""
+        one = [
+            MILLI * sizes.get(demands[i].column, 1.0) for i in self._several.tolist()
+        ]
+        self._one = np.array(one, np.float32)
+        """What each of them asks of one device."""
         self.host = tuple(
             column
             for column, slot in enumerate(cluster.slots)
@@ -91,12 +95,31 @@ class Mix:
             amounts = np.array([max(d.amounts[column], _NONE) for d in demands])
             self._rates.append((needs / amounts).astype(np.float32))
         self._able, self._kind = _find_able(cluster, demands)
+        self.open_to, self.most = self._find_most(cluster, needs)
         self.weigh(weights)
 
     def weigh(self, weights: FloatVector) -> None:
         """Give the requests other weights."""
         self.weights = weights / max(float(weights.sum()), 1e-300)
         self._by_kind = (self._able * self.weights).astype(np.float32)
+
+    def _find_most(
+        self, cluster: Cluster, needs: FloatVector
+    ) -> tuple[FloatVector, FloatVector]:
+        """Return what devices each request may have any of, and could use when empty.
+
+        The second is less where cores or memory do not suffice for all devices.
+        """
+        open_to, most = np.zeros(len(needs)), np.zeros(len(needs))
+        hosts = [cluster.total_of(column) + _A_TRACE for column in self.host]
+        for index, demand in enumerate(self.demands):
+            able = self._able[self._kind, index]
+            usable = cluster.total_of(demand.column) * (needs[index] / demand.milli)
+            open_to[index] = (able * usable).sum()
+            for host, rates in zip(hosts, self._rates, strict=True):
+                usable = np.minimum(usable, host * float(rates[index]))
+            most[index] = (able * usable).sum()
+        return open_to, most
 
     def read_host(self, cluster: Cluster, rows: IntVector) -> Matrix:
         """Return what each of *rows* has free of what requests ask of the host."""
@@ -134,8 +157,13 @@ class Mix:
     def _use_soon(self, free: Matrix, open_: Matrix) -> Matrix:
         """Return how much each could use now, or in part once it lacks nothing."""
         usable = self._reach(free, open_)
-        lacking = usable < self._least
-        np.multiply(usable, usable * self._nearness, out=usable, where=lacking)
+        several = usable[:, self._several]
+        usable *= usable >= self._least
+        if several.size:
+            missing = np.ceil((self._least[self._several] - several) / self._one)
+            # Exact, whatever the number of rows, as powers of two are.
+            halves = -np.maximum(missing, 0).astype(np.int32)
+            usable[:, self._several] = np.ldexp(several, halves)
         return usable
 
     def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
@@ -222,7 +250,9 @@ def weigh(cluster: Cluster, usual: Usual) -> tuple[Mix, Matrix, Matrix]:
     """Weigh requests by how often they come and how little of the cluster is for them.
 
     It is the slope of the expected logarithm of what requests can use, so that the
-    last node for one kind counts as much as half of the nodes for another.
+    last node for one kind counts as much as half of the nodes for another. What they
+    could not use of an empty cluster either, for want of cores or memory, is not left
+    out: who needs much beside a device is no reason to refuse those who need little.
 
     What nodes have free and open now, which has to be read for it, comes with it.
     """
@@ -231,7 +261,8 @@ def weigh(cluster: Cluster, usual: Usual) -> tuple[Mix, Matrix, Matrix]:
     mix = _recall(cluster, tuple(demand for demand, _ in usual))
     rows = np.arange(len(cluster.nodes))
     free, open_ = mix.read_host(cluster, rows), mix.read_open(cluster, rows)
-    part = mix.room(free, open_) / (MILLI * _count_devices(cluster))
+    part = mix.room(free, open_) / np.maximum(mix.most, _NONE)
+    part *= mix.open_to / (MILLI * _count_devices(cluster))
     mix.weigh(often / np.maximum(part, _SCARCE))
     return mix, free, open_
 

@@ -160,6 +160,28 @@ def test_of_two_begun_nodes_the_one_that_is_nearly_free_is_left_alone():
     assert lost[1] + 100 < lost[0]
 
 
+@pytest.mark.parametrize(("used", "usable"), [(0, 8000), (1, 3500), (2, 1500), (8, 0)])
+def test_what_is_there_counts_half_for_each_device_that_is_missing(
+    used: int, usable: float
+):
+    devices = gpus("a", *([1] * used + [0] * (8 - used)))
+    cluster = Cluster([node("a", host(64), *devices)])
+    wide = ResourceSlots(ask(cpu=1, shares=8))
+    assert scorer_of(cluster, [(wide, 1)]).usable()[0] == usable
+
+
+def test_who_needs_many_cores_beside_a_device_weighs_no_more_for_it():
+    # Of the empty node the hungry could use half, and have half of that now: as much
+    # of what they could have as the others.
+    place = node("a", host(8, used=4), *gpus("a", 1, 1, 0, 0))
+    cluster = Cluster([place])
+    modest = read_demand(cluster, ask(cpu=1, shares=1))
+    hungry = read_demand(cluster, ask(cpu=4, shares=1))
+    mix, _, _ = weigh(cluster, find_usual(cluster, [(modest, 1.0), (hungry, 1.0)]))
+    weights = dict(zip(mix.demands, mix.weights, strict=True))
+    assert weights[hungry] == pytest.approx(weights[modest])
+
+
 def test_who_asks_for_several_devices_counts_more_than_who_asks_for_one():
     place = node("a", host(64), *gpus("a", *([0] * 8)))
     cluster = Cluster([place])
