@@ -4,7 +4,8 @@
 
     {"image": "python", "name": "train-1", "project": "vision",
      "resource_group": "gpus", "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g",
-     "cluster_size": 2, "cluster_mode": "multi-node", "cluster_strategy": "spread"}
+     "cluster_size": 2, "cluster_mode": "multi-node", "cluster_strategy": "spread",
+     "mounts": ["models", {"folder": "data/2026", "target": "in", "permission": "ro"}]}
 
 All of it is optional. ``session_key`` is ours: the idempotency key of the request, by
 which a repeated start finds the session an earlier one made.
@@ -22,6 +23,7 @@ import msgspec
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.mounts import MountRequest, read_mount
 from backendai_hub.core.sessions import Session, check_session_name
 from backendai_hub.core.slots import parse_amount, parse_slots
 
@@ -32,7 +34,7 @@ _SLOT_PREFIX: Final = "slot:"
 _SHORTHANDS: Final = ("cpu", "mem")
 _FIELDS: Final = (
     *("image", "name", "project", "resource_group", "slots", "shmem"),
-    *("cluster_size", "cluster_mode", "cluster_strategy"),
+    *("cluster_size", "cluster_mode", "cluster_strategy", "mounts"),
 )
 _LONGEST: Final = 256
 _LONGEST_COUNT: Final = 9
@@ -51,6 +53,7 @@ class SpawnOptions(msgspec.Struct, frozen=True, kw_only=True):
     cluster_size: int = 1
     cluster_mode: ClusterMode = ClusterMode.SINGLE_NODE
     cluster_strategy: ClusterStrategy | None = None
+    mounts: list[MountRequest] = []
 
 
 def read_options(given: Mapping[str, Any]) -> SpawnOptions:
@@ -82,12 +85,16 @@ def read_options(given: Mapping[str, Any]) -> SpawnOptions:
         cluster_mode=_word(given, "cluster_mode", ClusterMode)
         or ClusterMode.SINGLE_NODE,
         cluster_strategy=_word(given, "cluster_strategy", ClusterStrategy),
+        mounts=_mounts(given),
     )
 
 
 def request_of(options: SpawnOptions, image: str, **more: Any) -> SessionRequest:
     """Ask for what somebody chose, whether it is meant or only tried out."""
-    chosen = {**msgspec.structs.asdict(options), "slots": dict(options.slots)}
+    chosen = {
+        **msgspec.structs.asdict(options),
+        "slots": dict(options.slots),
+    }
     return SessionRequest(**{**chosen, "image": image, **more})
 
 
@@ -118,8 +125,8 @@ def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     The field ``spec``, JSON written by the launcher, says everything when it is not
     empty. Otherwise the plain fields of the form without scripts count: ``image``,
     ``name``, ``project``, ``resource_group``, ``cpu``, ``mem``, ``shmem``,
-    ``cluster_size``, ``cluster_mode``, ``cluster_strategy``, and ``slot:<name>`` for
-    any other slot.
+    ``cluster_size``, ``cluster_mode``, ``cluster_strategy``, ``slot:<name>`` for any
+    other slot, and ``mounts``, which may be there several times.
     """
     spec = _last(form, "spec")
     chosen = _read_spec(spec) if spec else _plain_fields(form)
@@ -143,6 +150,9 @@ def _plain_fields(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     for field in form:
         value = _last(form, field)
         if field in {"_xsrf", "spec"} or not value:
+            continue
+        if field == "mounts":
+            chosen[field] = [_last({field: [one]}, field) for one in form[field]]
             continue
         if field in _SHORTHANDS:
             slots[field] = value
@@ -218,6 +228,25 @@ def _slots(given: Mapping[str, Any]) -> dict[str, str]:
             named.setdefault(short, given[short])
     parse_slots(named)
     return {name: str(value).strip() for name, value in named.items()}
+
+
+def _mounts(given: Mapping[str, Any]) -> list[MountRequest]:
+    """Read folders: each a text such as ``data:ro``, or an object."""
+    wanted = given.get("mounts")
+    if not _is_given(wanted):
+        return []
+    if not isinstance(wanted, Sequence) or isinstance(wanted, str):
+        raise InvalidRequestError("mounts: must be a list of folders")
+    return [_mount(one) for one in wanted if _is_given(one)]
+
+
+def _mount(one: Any) -> MountRequest:
+    if isinstance(one, str):
+        return read_mount(one)
+    try:
+        return msgspec.convert(one, MountRequest)
+    except msgspec.ValidationError as error:
+        raise InvalidRequestError(f"mounts: {error}") from None
 
 
 def _amount_text(given: Mapping[str, Any], field: str) -> str | None:

@@ -10,7 +10,7 @@ import msgspec
 from backendai_hub.api.explanations import Why
 from backendai_hub.core.attempts import Attempt
 from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
-from backendai_hub.core.mounts import MountRequest
+from backendai_hub.core.mounts import Mount, MountRequest
 from backendai_hub.core.sessions import Attachment, Session, SessionType
 
 
@@ -81,9 +81,13 @@ class SessionLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownSession(Session, frozen=True, kw_only=True):
-    """One session; while it waits, with why it does, as was found out last."""
+    """One session with its folders, and while it waits, with why it does.
+
+    That is told as it was found out last.
+    """
 
     why: Why | None = None
+    mounts: list[Mount] = msgspec.field(default_factory=list)
 
 
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):

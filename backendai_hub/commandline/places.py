@@ -1,10 +1,14 @@
-"""Options that say on which nodes a session runs."""
+"""Options that say on which nodes a session runs, and which folders it has."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 import click
+
+from backendai_hub.commandline.names import find_names
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.mounts import read_mount
 
 
 class LabelType(click.ParamType[Any]):
@@ -37,7 +41,40 @@ class NodeType(click.ParamType[Any]):
         return [value] if isinstance(value, str) else value
 
 
+class MountType(click.ParamType[Any]):
+    """One folder to mount, as a list of one, so that several are put together."""
+
+    name = "FOLDER[:TARGET][:ro]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Read one option's value."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return [read_mount(value)]
+        except InvalidRequestError as error:
+            self.fail(error.message, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Offer the names of folders."""
+        del ctx, param
+        names = find_names("folder", incomplete)
+        return [click.shell_completion.CompletionItem(name) for name in names]
+
+
 PLACE_OPTIONS: Final = (
+    click.Option(
+        ["-v", "--mount", "mounts"],
+        type=MountType(),
+        multiple=True,
+        metavar="FOLDER[:TARGET][:ro]",
+        help="With this folder, or a part of it (NAME/PATH); below /home/work, or at"
+        " TARGET.",
+    ),
     click.Option(
         ["--label", "labels"],
         type=LabelType(),

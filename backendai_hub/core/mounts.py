@@ -161,6 +161,22 @@ def _check_target(path: str) -> None:
         )
 
 
+def read_mount(text: str) -> MountRequest:
+    """Read ``name[/path][:target][:ro|rw|wd]``, as people write a mount on one line."""
+    folder, *rest = text.strip().split(":")
+    permission = None
+    if rest and rest[-1] in set(FolderPermission):
+        permission = FolderPermission(rest.pop())
+    if not folder or len(rest) > 1:
+        raise InvalidRequestError(
+            f"mounts: {text[:64]!r} is no mount; write NAME, NAME:TARGET, NAME:ro or"
+            " NAME:TARGET:ro, with ro, rw or wd"
+        )
+    return MountRequest(
+        folder=folder, target=rest[0] if rest else "", permission=permission
+    )
+
+
 def overlap(one: str, other: str) -> bool:
     """Tell whether one of two paths is the other, or inside it."""
     a, b = one.rstrip("/") + "/", other.rstrip("/") + "/"
@@ -301,6 +317,12 @@ def _personal(folder: MountableFolder, context: MountContext, subpath: str) -> s
     if not (shared_out and fold(folder.name) == LOCAL):
         return subpath
     return "/".join(filter(None, (context.user_id, subpath)))
+
+
+def is_personal(mount: Mount) -> bool:
+    """Tell whether it is somebody's own part of a folder that is shared out."""
+    of_project = mount.scope.startswith(f"{Ownership.PROJECT}-")
+    return of_project and fold(mount.folder_name) == LOCAL
 
 
 def _check_overlaps(mounts: Sequence[Mount]) -> None:

@@ -29,6 +29,7 @@ from backendai_hub.db.tables import (
     ReservationRow,
     ResourceGroupAccessRow,
     SecretRow,
+    SessionMountRow,
     SessionRow,
     StopRow,
     UsageBucketRow,
@@ -61,6 +62,7 @@ async def purge_sessions(tx: Transaction, condition: Any) -> None:
         ContainerRow,
         DependencyRow,
         SecretRow,
+        SessionMountRow,
     ):
         await tx.execute(delete(row).where(row.session_id.in_(ids)))
     await tx.execute(delete(SessionRow).where(condition))

@@ -46,7 +46,7 @@ from backendai_hub.operations.folder_checks import (
 )
 from backendai_hub.operations.folder_making import (
     act_of,
-    prepare_place,
+    prepare_scope,
     undo_creation,
 )
 from backendai_hub.operations.folder_work import (
@@ -192,7 +192,7 @@ async def _copy(
     platform: Platform, task: TaskRecord, target: FolderRecord, notes: ProgressNotes
 ) -> None:
     source = await read_folder(platform, task.arguments["source"])
-    await prepare_place(platform, target)
+    await prepare_scope(platform, target)
     counted = await platform.storage.call(
         source.host,
         ScanUsage(place=place_of(source)),

@@ -50,8 +50,13 @@ async def finish_creation(platform: Platform, folder_id: str) -> None:
 async def make_folder(platform: Platform, task: TaskRecord) -> None:
     """Make a folder on its host, and let it be used."""
     folder = await read_folder(platform, task.folder_id)
+    if folder.status is not FolderStatus.PERFORMING:
+        async with platform.database.transaction() as tx:
+            await end_well(tx, task)
+        return
     try:
-        await prepare_place(platform, folder)
+        await prepare_scope(platform, folder)
+        await platform.storage.call(folder.host, MakeFolder(place=place_of(folder)))
     except HubError as error:
         await undo_creation(platform, task, folder, error)
         raise
@@ -68,8 +73,8 @@ async def make_folder(platform: Platform, task: TaskRecord) -> None:
         await end_well(tx, task)
 
 
-async def prepare_place(platform: Platform, folder: FolderRecord) -> None:
-    """Make a folder's quota scope and its empty place."""
+async def prepare_scope(platform: Platform, folder: FolderRecord) -> None:
+    """Make a folder's quota scope on its host, with the limits that it has now."""
     async with platform.database.transaction() as tx:
         scope = await quota_scopes.ensure_scope(tx, folder.host, folder.scope)
     await platform.storage.call(
@@ -80,7 +85,6 @@ async def prepare_place(platform: Platform, folder: FolderRecord) -> None:
             limit_files=scope.most_files,
         ),
     )
-    await platform.storage.call(folder.host, MakeFolder(place=place_of(folder)))
     async with platform.database.transaction() as tx:
         await quota_scopes.change_scope(
             tx,

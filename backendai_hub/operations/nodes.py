@@ -47,6 +47,7 @@ from backendai_hub.db import (
     installs,
     preemptions,
     session_lists,
+    session_mounts,
     sessions,
 )
 from backendai_hub.db.agents import AgentRecord
@@ -65,6 +66,7 @@ from backendai_hub.operations.cluster_places import ALONE, fit_in, load_places
 from backendai_hub.operations.installs import choose_login, list_wanted
 from backendai_hub.operations.lifecycle import ROUTES
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.session_mounts import specify
 
 _UNKNOWN = ForbiddenError(
     "the enrolment token is not valid: it was used, has expired, or never existed;"
@@ -196,6 +198,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
         secrets = await sessions.get_secrets(connection, list(records))
         grants = await load_grants(connection, list(records))
         places = await load_places(connection, records)
+        mounts = await session_mounts.load_mounts(connection, list(records))
         leaving = {c.session_id for c in known if c.desired == "absent"}
         graces = await preemptions.load_graces(connection, leaving)
         groups = {r.resource_group_id or "" for r, _ in records.values() if r.is_batch}
@@ -225,6 +228,7 @@ async def load_assignments(platform: Platform, agent_id: str) -> AssignmentSet:
                     **_job(platform, records[c.session_id][0], born, rules),
                     **msgspec.structs.asdict(grants.get(c.session_id, NOTHING)),
                     references=_references(images, records[c.session_id][0]),
+                    mounts=specify(platform, mounts.get(c.session_id, ())),
                     credential=_login(platform, c, records[c.session_id][0], logins),
                 ),
                 places.get(c.id, ALONE),

@@ -31,6 +31,7 @@ from backendai_hub.core.errors import (
     NeverFitsError,
 )
 from backendai_hub.core.images import Image
+from backendai_hub.core.mounts import Mount, check_dotfiles
 from backendai_hub.core.objections import Objections
 from backendai_hub.core.policies import (
     SubmissionCaps,
@@ -63,6 +64,7 @@ from backendai_hub.operations.request_choices import (
     choose_session_priority,
     load_place,
 )
+from backendai_hub.operations.session_mounts import choose_mounts, labels_of
 from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.reasons import explain_never
@@ -103,6 +105,7 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: list[str]
     files: list[Dotfile]
     bootstrap: str
+    mounts: list[Mount] = []
 
 
 async def prepare(asking: Asking, objections: Objections) -> Prepared | None:
@@ -174,6 +177,9 @@ async def complete(
                 group=prepared.group,
             )
     record = msgspec.structs.replace(record, **extras.fields)
+    mounts = await _find_mounts(asking, record, files, objections)
+    labels = {**record.labels, **labels_of(mounts)}
+    record = msgspec.structs.replace(record, labels=labels)
     prepared = msgspec.structs.replace(prepared, record=record)
     await _check_can_ever_start(database, prepared, objections)
     return Completed(
@@ -181,7 +187,28 @@ async def complete(
         dependencies=extras.dependencies,
         files=files,
         bootstrap=bootstrap,
+        mounts=mounts,
     )
+
+
+async def _find_mounts(
+    asking: Asking,
+    record: SessionRecord,
+    files: Sequence[Dotfile],
+    objections: Objections,
+) -> list[Mount]:
+    """Choose the session's folders; object to those that cannot be had."""
+    with objections.noted():
+        mounts = await choose_mounts(
+            asking.platform,
+            asking.principal,
+            asking.user,
+            record.project_id,
+            asking.request.mounts,
+        )
+        check_dotfiles(mounts, [file.path for file in files])
+        return mounts
+    return []
 
 
 def _check_fields(asking: Asking, objections: Objections) -> None:

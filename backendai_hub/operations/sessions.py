@@ -40,6 +40,7 @@ from backendai_hub.core.times import format_time
 from backendai_hub.db import attempts, history, session_lists, session_views, sessions
 from backendai_hub.db.explanations import load_explanations
 from backendai_hub.db.history import EventRecord
+from backendai_hub.db.session_mounts import load_mounts
 from backendai_hub.db.session_views import SessionFilter
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.cluster_places import describe_network
@@ -178,6 +179,7 @@ async def get_session(
         )
         network = await describe_network(connection, shown)
         why = await load_explanations(connection, [session_id])
+        mounts = await load_mounts(connection, [session_id])
         ends = None
         if shown.status is SessionStatus.RUNNING:
             ends = await find_session_idle_end(platform, connection, session_id)
@@ -186,7 +188,11 @@ async def get_session(
         cluster_network=network,
         idle_expires_at=format_time(ends),
     )
-    return ShownSession(**asdict(shown), why=why.get(session_id))
+    return ShownSession(
+        **asdict(shown),
+        why=why.get(session_id),
+        mounts=mounts.get(session_id, []),
+    )
 
 
 async def list_history(

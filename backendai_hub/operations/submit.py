@@ -14,6 +14,7 @@ from backendai_hub.core.audit import Act
 from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.errors import ConflictError, TooManyRequestsError
 from backendai_hub.core.events import Event, EventKind
+from backendai_hub.core.mounts import Mount
 from backendai_hub.core.objections import FIRST, Objections
 from backendai_hub.core.policies import SubmissionCaps, check_pending
 from backendai_hub.core.sessions import Session, SessionStatus
@@ -30,6 +31,7 @@ from backendai_hub.db import (
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import QUEUED, Asking, complete, prepare
+from backendai_hub.operations.session_mounts import store_mounts
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class _New(msgspec.Struct, frozen=True):
     dependencies: list[str]
     sealed: bytes
     caps: Sequence[SubmissionCaps]
+    mounts: Sequence[Mount] = ()
 
 
 async def submit_session(
@@ -87,7 +90,7 @@ async def submit_session(
         request.startup_command or "",
     )
     sealed = platform.vault.seal(born)
-    new = _New(done.record, done.dependencies, sealed, prepared.caps)
+    new = _New(done.record, done.dependencies, sealed, prepared.caps, done.mounts)
     return await _store_or_find(asking, new)
 
 
@@ -187,6 +190,7 @@ async def _store(asking: Asking, new: _New) -> None:
         await check_queue(tx.connection, asking, record, new.caps, FIRST)
         await sessions.insert_session(tx, record)
         await batch.insert_dependencies(tx, record.id, new.dependencies)
+        await store_mounts(tx, record.id, new.mounts)
         if record.image_id is not None:
             await images.note_use(tx, record.image_id)
         await sessions.put_secret(tx, record.id, new.sealed)

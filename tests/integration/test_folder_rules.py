@@ -1,37 +1,215 @@
-"""Making virtual folders: the twelve rules, one by one, on both databases."""
+"""Making virtual folders: the twelve rules, one by one, on both databases.
+
+Each story has a storage host of its own, so that one story tells several rules.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from backendai_hub.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    HubError,
+    InvalidRequestError,
+    LimitReachedError,
     NotFoundError,
 )
+from backendai_hub.core.tenancy import Role
+from backendai_hub.core.vfolders import StoragePermissionError
 from backendai_hub.db.engine import Database
-from tests.folders import Archive, opened_archive
+from tests.folders import Archive, opened_archive, permit
 
 
 @pytest.fixture
 async def archive(database: Database, tmp_path: Path) -> AsyncIterator[Archive]:
-    async with opened_archive(database, tmp_path / "folders") as opened:
+    roots = [str(tmp_path / "open")]
+    async with opened_archive(
+        database, tmp_path / "folders", unmanaged_roots=roots
+    ) as opened:
         yield opened
 
 
 async def test_a_folder_is_made_on_disk_and_belongs_to_who_made_it(archive: Archive):
-    alice = await archive.person("alice")
+    alice, bob = await archive.person("alice"), await archive.person("bob")
     made = await archive.make(alice, "data")
-    assert (made.status, made.host, made.user, made.ownership_type) == (
-        "ready",
-        "local",
-        "alice",
-        "user",
-    )
+    assert (made.status, made.user, made.ownership_type) == ("ready", "alice", "user")
+    assert made.host == "local", "V1: the default one"
     assert (made.access, made.is_owner, made.mounted_by) == ("rw", True, 0)
     assert archive.place(made, alice.id).is_dir()
     assert await archive.names(alice) == ["data"]
-    assert await archive.names(await archive.person("bob")) == []
+    assert await archive.names(bob) == []
     with pytest.raises(NotFoundError):
-        await archive.read(await archive.person("bob"), made.id)
+        await archive.read(bob, made.id)
+
+    with pytest.raises(InvalidRequestError, match="there is no storage host 'far'"):
+        await archive.make(alice, "more", host="far")
+    for name in (
+        ".ssh",
+        ".JUPYTER",
+        ".bashrc",
+        "a/b",
+        "..",
+        "x" * 65,
+        "new",
+        ".x_profile",
+    ):
+        with pytest.raises(InvalidRequestError, match="name: "):
+            await archive.make(alice, name)
+    assert (await archive.make(alice, ".cache")).name == ".cache", "V3"
+    with pytest.raises(ConflictError, match="'data' already"):
+        await archive.make(alice, "ＤＡＴＡ")
+    assert (await archive.make(bob, "data")).user == "bob", "V10: others' do not count"
+
+    changed = await archive.change(alice, "data", name="sets", cloneable=True)
+    assert (changed.name, changed.cloneable, changed.revision) == ("sets", True, 3)
+    assert archive.place(changed, alice.id).is_dir(), "names are no paths"
+    with pytest.raises(ConflictError):
+        await archive.change(alice, "sets", name=".cache")
+    with pytest.raises(NotFoundError):
+        await archive.change(bob, made.id, name="mine")
+
+
+async def test_unmanaged_folders_are_for_superadmins_and_touch_no_disk(
+    archive: Archive,
+):
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice = await archive.person("alice")
+    inside = str(archive.root.parent / "open" / "sets")
+    with pytest.raises(ForbiddenError, match="unmanaged_path"):
+        await archive.make(alice, "sets", unmanaged_path=inside)
+    for path in ("/etc", f"{inside}/../../x", "relative", str(archive.root)):
+        with pytest.raises(InvalidRequestError, match="unmanaged_path"):
+            await archive.make(root, "sets", unmanaged_path=path)
+    made = await archive.make(root, "sets", unmanaged_path=inside)
+    assert (made.status, made.unmanaged_path) == ("ready", inside)
+    assert await archive.tasks() == [], "no storage call was made"
+    await archive.trash(root, "sets")
+    await archive.purge(root, "sets", "sets")
+    await archive.settle()
+    assert (await archive.read(root, made.id)).status == "delete-complete"
+
+
+async def test_folders_of_projects_are_made_by_their_administrators(archive: Archive):
+    office = archive.office
+    await office.make("project", name="vision", domain="default")
+    await office.make("project", name="store", domain="default", type="model-store")
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    await office.join("default:vision", "alice", "bob")
+    await office.join("default:store", "alice")
+    archive.platform.actors.clear()
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+
+    with pytest.raises(ForbiddenError, match="made by administrators"):
+        await archive.make(alice, "shared", project="vision")
+    shared = await archive.make(boss, "shared", project="vision")
+    assert (shared.ownership_type, shared.project, shared.user) == (
+        "project",
+        "vision",
+        None,
+    )
+    assert await archive.names(alice) == await archive.names(bob) == ["shared"]
+    with pytest.raises(InvalidRequestError, match=r"only have '\.local'"):
+        await archive.make(boss, ".cache", project="vision")
+    assert (await archive.make(boss, ".local", project="vision")).status == "ready"
+    with pytest.raises(ForbiddenError, match="its administrators"):
+        await archive.change(alice, "shared", name="mine")
+    with pytest.raises(ConflictError, match=r"'shared' \(of vision\)"):
+        await archive.make(alice, "shared")
+
+    # V7: a model store holds models, which only who made them changes.
+    with pytest.raises(InvalidRequestError, match="usage mode 'model' only"):
+        await archive.make(alice, "llm", project="store", usage_mode="data")
+    model = await archive.make(alice, "llm", project="store", permission="wd")
+    assert (model.usage_mode, model.permission, model.access) == ("model", "ro", "rw")
+    assert (await archive.read(bob, "llm")).access == "ro", "the domain reads it"
+    with pytest.raises(InvalidRequestError, match="there is no project 'store'"):
+        await archive.make(bob, "other", project="store")
+    assert (await archive.change(alice, "llm", name="llm2")).name == "llm2"
+
+
+async def test_what_hosts_permit_is_what_anything_of_somebody_permits(archive: Archive):
+    alice = await archive.person("alice")
+    await permit(archive.platform, {"local": ["modify-vfolder"]})
+    with pytest.raises(
+        StoragePermissionError, match=r"local: you lack.*create-vfolder"
+    ):
+        await archive.make(alice, "data")
+    office = archive.office
+    await office.change(
+        "project",
+        "default:default",
+        allowed_vfolder_hosts={"local": ["create-vfolder"]},
+    )
+    await archive.make(alice, "data")
+    with pytest.raises(StoragePermissionError, match="delete-vfolder"):
+        await archive.trash(alice, "data")
+    await office.change(
+        "keypair-policy", "default", allowed_vfolder_hosts={"local": ["delete-vfolder"]}
+    )
+    assert (await archive.trash(alice, "data")).status == "delete-pending"
+    await office.change("project", "default:default", is_active=False)
+    with pytest.raises(StoragePermissionError):
+        await archive.make(alice, "more")
+
+
+async def test_of_fifty_requests_at_once_as_many_go_through_as_the_policy_allows(
+    archive: Archive,
+):
+    alice = await archive.person("alice")
+    await archive.office.change("user-policy", "default", max_vfolder_count=7)
+
+    async def attempt(number: int) -> HubError | None:
+        try:
+            await archive.make(alice, f"f{number}")
+        except HubError as error:
+            return error
+        return None
+
+    ended = await asyncio.gather(*(attempt(n) for n in range(50)))
+    refused = [error for error in ended if error is not None]
+    assert len(refused) == 43
+    assert all(isinstance(error, LimitReachedError) for error in refused), refused
+    assert "7 of 7" in refused[0].message
+    assert len(await archive.names(alice)) == 7
+    first = (await archive.names(alice))[0]
+    await archive.trash(alice, first)
+    with pytest.raises(LimitReachedError, match="trash included"):
+        await archive.make(alice, "one-more")
+
+
+async def test_of_two_requests_for_one_name_at_once_one_goes_through(archive: Archive):
+    alice = await archive.person("alice")
+    ended = await asyncio.gather(
+        *(archive.make(alice, "data") for _ in range(5)), return_exceptions=True
+    )
+    refused = [one for one in ended if isinstance(one, ConflictError)]
+    assert len(refused) == 4, ended
+    assert await archive.names(alice) == ["data"]
+
+
+async def test_a_host_that_fails_leaves_no_row(database: Database, tmp_path: Path):
+    (tmp_path / "folders").mkdir()
+    troubles = tmp_path / "troubles.json"
+    troubles.write_text('{"fail": {"make-folder": "the disk is on fire"}}')
+    async with opened_archive(
+        database, tmp_path / "folders", driver="fake", troubles_file=str(troubles)
+    ) as archive:
+        alice = await archive.person("alice")
+        with pytest.raises(HubError, match="on fire"):
+            await archive.make(alice, "data")
+        assert await archive.names(alice) == [], "V11"
+        troubles.write_text("{}")
+        made = await archive.make(alice, "data")
+        await archive.settle()
+        assert archive.place(made, alice.id).is_dir()
+        assert await archive.tasks() == [
+            ("create", "failed"),
+            ("remove", "done"),
+            ("create", "done"),
+        ]

@@ -16,6 +16,7 @@ from backendai_hub.core.mounts import (
     MountRequest,
     check_dotfiles,
     overlap,
+    read_mount,
     read_subpath,
     read_target,
     resolve_mounts,
@@ -289,3 +290,25 @@ def test_overlap_is_by_parts_and_not_by_letters():
     assert overlap("/a", "/a")
     assert not overlap("/a", "/ab")
     assert overlap("/", "/x")
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "target", "permission"),
+    [
+        ("data", "data", "", None),
+        ("data/2026", "data/2026", "", None),
+        ("data:ro", "data", "", "ro"),
+        ("data:/sets/one", "data", "/sets/one", None),
+        ("data:sets:wd", "data", "sets", "wd"),
+        (" data ", "data", "", None),
+    ],
+)
+def test_a_mount_is_written_on_one_line(text, folder, target, permission):
+    read = read_mount(text)
+    assert (read.folder, read.target, read.permission) == (folder, target, permission)
+
+
+@pytest.mark.parametrize("text", ["", ":", ":ro", "a:b:c", "a:b:c:ro"])
+def test_what_is_no_mount_is_refused(text):
+    with pytest.raises(InvalidRequestError, match="is no mount"):
+        read_mount(text)

@@ -40,6 +40,8 @@ def test_what_is_asked_for_is_all_that_was_chosen():
     chosen |= {"resource_group": "gpus", "slots": {"cpu": "2"}, "shmem": "1g"}
     chosen |= {"cluster_size": 2, "cluster_mode": "multi-node"}
     chosen |= {"cluster_strategy": "spread"}
+    mount = {"folder": "data", "subpath": "in", "target": "x", "permission": "ro"}
+    chosen |= {"mounts": [mount]}
     options = read_options(chosen)
     assert msgspec.to_builtins(options) == chosen
 
@@ -148,3 +150,17 @@ def test_our_own_key_is_no_unknown_option():
 
     assert read_options(given) == SpawnOptions()
     assert read_key(given) == KEY
+
+
+def test_folders_are_chosen_as_texts_or_as_objects():
+    options = read_options({"mounts": ["data:ro", {"folder": "sets/2026"}, ""]})
+    assert [(m.folder, m.permission) for m in options.mounts] == [
+        ("data", "ro"),
+        ("sets/2026", None),
+    ]
+    form = {"image": ["python"], "mounts": ["data:sets:ro", "more"]}
+    chosen = options_from_form(form)
+    assert chosen["mounts"] == ["data:sets:ro", "more"]
+    for wrong in ("data", 7, [7], [{"folder": "x", "mode": "ro"}], [":ro"]):
+        with pytest.raises(InvalidRequestError, match="mounts: "):
+            read_options({"mounts": wrong})

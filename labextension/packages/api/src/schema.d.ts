@@ -537,6 +537,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/folders/{folder_id}/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin an upload, with a first part if one comes along. */
+        post: operations["post_api_folders_folder_id_uploads"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/folders/{reference}": {
         parameters: {
             query?: never;
@@ -2070,6 +2087,24 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/uploads/{upload_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End an upload that is not complete. */
+        delete: operations["delete_api_uploads_upload_id"];
+        options?: never;
+        head?: never;
+        /** Add a part; the file appears with the last one. */
+        patch: operations["patch_api_uploads_upload_id"];
         trace?: never;
     };
     "/api/usage/verify": {
@@ -4040,6 +4075,24 @@ export interface components {
             user_id: string;
         };
         /**
+         * Mount
+         * @description One folder, or a part of one, at one place in a session.
+         */
+        Mount: {
+            /** @default false */
+            automatic: boolean;
+            folder_id: string;
+            folder_name: string;
+            host: string;
+            permission: components["schemas"]["FolderPermission"];
+            scope: string;
+            /** @default  */
+            subpath: string;
+            target: string;
+            /** @default  */
+            unmanaged_path: string;
+        };
+        /**
          * MountRequest
          * @description A folder somebody wants in their session.
          *
@@ -5803,7 +5856,9 @@ export interface components {
         };
         /**
          * ShownSession
-         * @description One session; while it waits, with why it does, as was found out last.
+         * @description One session with its folders, and while it waits, with why it does.
+         *
+         *         That is told as it was found out last.
          */
         ShownSession: {
             /** @default null */
@@ -5850,6 +5905,8 @@ export interface components {
             };
             /** @default 1 */
             max_attempts: number;
+            /** @default [] */
+            mounts: components["schemas"]["Mount"][];
             name: string;
             owner: string;
             /** @default 0 */
@@ -7689,6 +7746,35 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["FolderOutcomes"];
                 };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_uploads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Begin an upload, with a first part if one comes along. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal */
             default: {
@@ -11883,6 +11969,64 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["StorageHost"][];
                 };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_uploads_upload_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description End an upload that is not complete. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_uploads_upload_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Add a part; the file appears with the last one. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal */
             default: {
