@@ -7,8 +7,9 @@ Four parts: how much of 1,200 nodes (or a part of them, as ``--scale`` says) eac
 policy can give away, on six workloads; how long people wait on three small clusters,
 under each rule of the queue and for the scheduler itself; how many placements per
 second the default policy makes inside the scheduler's own loop; and what one whole pass
-gives away. Ratios are to others in the same run. ``--held-out`` takes other workloads
-instead of the six, that nothing was tuned on.
+gives away. Ratios are to others in the same run. ``--held-out`` takes ten other
+workloads instead of the six, and ``--drawn 60 96`` those that are drawn from these
+numbers, for which the default policy is compared with two others only.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from backendai_hub.scheduling.shapes import Shapes
 from backendai_hub.scheduling.snapshot import GroupPolicy, Snapshot
 from backendai_hub.scheduling.warming import warm_up
 from benchmarks.packing import simulated
+from benchmarks.packing.drawn import draw_workload
 from benchmarks.packing.held_out import HELD_OUT
 from benchmarks.packing.ours import (
     build_cluster,
@@ -98,6 +100,22 @@ def print_waits(seeds: Sequence[int], jobs: int) -> None:
                 for name in ("mean", "wide")
             ]
             print_row([site.name, rule, policy, *means, *apart])
+
+
+def print_drawn(numbers: Sequence[int], seeds: Sequence[int], scale: float) -> None:
+    print("\nGPUs given away when 100 % / 130 % have been asked for, percent\n")
+    policies = ("best-fit", "fgd", "ours")
+    print_row(["Workload", *policies, "ours less fgd"])
+    print_row(["---"] * (len(policies) + 2))
+    for number in numbers:
+        workload = draw_workload(number)
+        means = [
+            np.mean([saturate(workload, policy, s, scale=scale) for s in seeds], 0)
+            for policy in policies
+        ]
+        more = means[2] - means[1]
+        cells = [f"{a:.1f} / {b:.1f}" for a, b in means]
+        print_row([workload.name, *cells, f"{more[0]:+.1f} / {more[1]:+.1f}"])
 
 
 def tell_difference(waits: Sequence[Waits], others: Sequence[Waits], name: str) -> str:
@@ -179,8 +197,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=3000)
     parser.add_argument("--only", choices=("saturation", "waits", "speed", "plan"))
     parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--drawn", type=int, nargs=2, metavar=("FROM", "TO"))
     options = parser.parse_args()
     seeds = range(1 if options.quick else options.seeds)
+    if options.drawn:
+        print_drawn(range(*options.drawn), seeds, options.scale)
+        return
     if options.only in {None, "saturation"}:
         scale = 0.25 if options.quick else options.scale
         print_saturation(seeds, scale, HELD_OUT if options.held_out else ALL)
