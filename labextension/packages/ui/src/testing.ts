@@ -89,7 +89,7 @@ export function makeWhy(changes: Partial<Why> = {}): Why {
 }
 
 export function makeShown(changes: Partial<ShownSession> = {}): ShownSession {
-  return { ...makeSession(), why: null, ...changes };
+  return { ...makeSession(), why: null, mounts: [], ...changes };
 }
 
 export function makeEvent(session: Session, changes: Partial<EventMessage> = {}): EventMessage {
