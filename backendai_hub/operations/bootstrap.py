@@ -18,6 +18,8 @@ from backendai_hub.db.tables import PresetRow
 from backendai_hub.operations.platform import Platform
 
 _NO_LIMIT = {"max_concurrent_sessions": 0, "idle_timeout": 0}
+LOCAL_HOST = "local"
+"""The storage host of an installation that names none."""
 SLOT_TYPES = (
     ("cpu", "count", "CPU", "Core", 100, True),
     ("mem", "bytes", "Memory", "GiB", 200, True),
@@ -69,6 +71,8 @@ async def ensure_defaults(platform: Platform, tx: Transaction) -> None:
             "name": DEFAULT_DOMAIN,
             "allowed_docker_registries": [LOCAL_REGISTRY],
             "total_resource_slots": quotas.get("domain", {}),
+            # Otherwise nobody could keep anything before an administrator has come.
+            "allowed_vfolder_hosts": {LOCAL_HOST: ["*"]},
         },
     )
     if domain.new:

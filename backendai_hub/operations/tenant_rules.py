@@ -23,6 +23,7 @@ from backendai_hub.db.tables import (
     UserRow,
 )
 from backendai_hub.operations.directory import look_again
+from backendai_hub.operations.folder_purges import purge_folders_of_project
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.rules import Columns, Rules, refuse_default, refuse_used
 
@@ -178,8 +179,8 @@ class ProjectRules(Rules):
         noun: Noun,
         item: Item,
     ) -> None:
-        """Remove it with its memberships, ended sessions and dotfiles."""
-        del platform, principal
+        """Remove it with its memberships, ended sessions, dotfiles and folders."""
+        del principal
         refuse_active(noun, item, item["is_active"])
         await refuse_used(
             tx,
@@ -187,6 +188,7 @@ class ProjectRules(Rules):
             item,
             (("live sessions", SessionRow, is_live_in(SessionRow.project_id, item)),),
         )
+        await purge_folders_of_project(platform, tx, item["id"])
         await purges.leave_project(tx, item["id"])
         await purges.purge_sessions(tx, SessionRow.project_id == item["id"])
         await purges.purge_scope(tx, ScopeKind.PROJECT, item["id"])

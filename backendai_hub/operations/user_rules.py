@@ -25,6 +25,7 @@ from backendai_hub.db.tables import (
     UserPolicyRow,
     UserRow,
 )
+from backendai_hub.operations.folder_purges import purge_folders_of_user
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.rules import Columns, Rules, refuse_used
 from backendai_hub.operations.tenant_rules import (
@@ -193,8 +194,10 @@ class UserRules(Rules):
         noun: Noun,
         item: Item,
     ) -> None:
-        """Remove a user who is not active and has no live session."""
-        del platform
+        """Remove a user who is not active and has no live session.
+
+        Folders that others share become those of who does it; the rest is removed.
+        """
         if item["id"] == principal.id:
             raise ForbiddenError("nobody purges themselves")
         refuse_active(noun, item, item["status"] == UserStatus.ACTIVE)
@@ -204,6 +207,7 @@ class UserRules(Rules):
             item,
             (("live sessions", SessionRow, is_live_in(SessionRow.owner_id, item)),),
         )
+        await purge_folders_of_user(platform, tx, item["id"], heir=principal.id)
         await purges.purge_user(tx, item["id"], item["name"])
 
 
