@@ -14,6 +14,7 @@ import sys
 import uuid
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from backendai_agent import mounts_kernel as kernel
@@ -27,7 +28,7 @@ from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_agent.runtimes.docker_folders import empty_folders
 from backendai_agent.runtimes.process_memory import ProcessMemory
 from backendai_agent.runtimes.process_preparation import clear, sweep
-from tests.integration.mounts_harness import Host, bound, no_mount_left
+from tests.integration.mounts_harness import Host, bound, hung, no_mount_left
 from tests.integration.process_harness import (
     SLEEP,
     make_spec,
@@ -205,8 +206,6 @@ asyncio.run(main())
 
 
 async def test_what_a_killed_agent_had_mounted_is_taken_away(tmp_path, folder):
-    import msgspec  # noqa: PLC0415
-
     data_dir = tmp_path / "agent"
     data_dir.mkdir()
     mounts = [folder.at("/home/work/a"), folder.at("/home/work/a/deep", "ro")]
@@ -233,6 +232,29 @@ async def test_what_a_killed_agent_had_mounted_is_taken_away(tmp_path, folder):
         assert kernel.list_below(data_dir) == []
         assert list((data_dir / "mounts").iterdir()) == []
         check_whole(folder)
+
+
+async def test_who_waits_for_a_host_that_hangs_ends_with_the_agent(tmp_path, folder):
+    data_dir = tmp_path / "agent"
+    data_dir.mkdir()
+    spec = make_spec(mounts=[folder.at("/home/work/a")])
+    async with no_mount_left(tmp_path):
+        with hung(folder.host.root):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-c", HOLD, str(data_dir), str(folder.host.root)),
+                msgspec.json.encode(spec).decode(),
+            )
+            room = data_dir / "mounts" / spec.id
+            await until(lambda: str(room) in kernel.list_below(data_dir))
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            [child] = children.read_text().split()
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+            await until(lambda: not Path(f"/proc/{child}").exists())
+        await folder.host.mounts(data_dir).open()
+        assert kernel.list_below(data_dir) == []
+    check_whole(folder)
 
 
 async def test_removing_reads_names_as_the_kernel_writes_them(tmp_path, folder):
