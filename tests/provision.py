@@ -34,6 +34,7 @@ PACKAGES = {
     "debootstrap": "debootstrap",
     "docker-registry": "docker-registry",
     "dockerd": "docker.io",
+    "glusterd": "glusterfs-server",
     "ip": "iproute2",
     "iptables": "iptables",
     "mkfs.btrfs": "btrfs-progs",

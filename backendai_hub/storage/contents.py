@@ -87,7 +87,7 @@ def unpack(host: Host, op: ExtractArchive, channel: Channel) -> Placed:
                 target,
                 limits=op.limits,
                 conflict=op.conflict,
-                work=watch(channel, unit="bytes"),
+                work=watch(channel, unit="bytes", limit=op.most_bytes),
             )
         finally:
             os.close(opened)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from backendai_hub.safefs.entries import Entry
+from backendai_hub.safefs.entries import Entry, Kind
 from backendai_hub.safefs.listing import Listing, Page
 from backendai_hub.safefs.paths import show_path
 from backendai_hub.safefs.tree import Tree
@@ -83,8 +83,11 @@ def remove_entry(host: Host, op: RemoveEntry, channel: Channel) -> Done:
 def scan(host: Host, op: ScanUsage, channel: Channel) -> Counted:
     """Count what is in a scope, or in one place."""
     if op.place is not None:
+        parts = read_visible(op.place, op.path)
         with host.ground.tree(op.place) as tree:
-            found = tree.usage(work=watch(channel))
+            if parts and (entry := tree.stat(parts)).kind is not Kind.FOLDER:
+                return Counted(bytes=entry.size, files=1)
+            found = tree.usage(parts, work=watch(channel))
     else:
         with host.ground.scope(op.scope) as scope:
             found = Tree(scope).usage(work=watch(channel))

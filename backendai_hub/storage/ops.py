@@ -190,11 +190,12 @@ class ScopeUsage(Operation[ScopeUse], frozen=True, kw_only=True, tag="scope-usag
 
 
 class ScanUsage(Operation[Counted], frozen=True, kw_only=True, tag="scan-usage"):
-    """Look through a whole scope, or one place, and count."""
+    """Look through a whole scope, or one place, or what is at a path of it."""
 
     answer: ClassVar[Any] = Counted
     scope: str = ""
     place: Place | None = None
+    path: str = ""
 
 
 class ListScopes(Operation[Names], frozen=True, kw_only=True, tag="list-scopes"):
@@ -461,6 +462,7 @@ class ExtractArchive(
     target: str
     conflict: Conflict = Conflict.FAIL
     limits: Limits = Limits()
+    most_bytes: int | None = None
 
 
 AnyOperation = (

@@ -14,7 +14,7 @@ import msgspec
 
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.ids import is_id
-from backendai_hub.safefs.entries import Entry, exists
+from backendai_hub.safefs.entries import Entry, Kind, exists
 from backendai_hub.safefs.errors import EntryMissingError
 from backendai_hub.safefs.opening import open_folder
 from backendai_hub.safefs.paths import show_path
@@ -100,11 +100,24 @@ def list_trash(host: Host, op: ListTrash, channel: Channel) -> TrashPage:
 def empty(host: Host, op: EmptyTrash, channel: Channel) -> Done:
     """Remove for good what was thrown away."""
     work = watch(channel)
+    freed = 0
     with _open(host, op.place) as trash:
         for entry_id in _choose(trash, op):
             with suppress(EntryMissingError):
+                freed += _measure(trash, entry_id, channel)
                 trash.remove((entry_id,), work=work)
-    return Done(count=work.done)
+    return Done(count=work.done, bytes=freed)
+
+
+def _measure(trash: Tree, entry_id: str, channel: Channel) -> int:
+    """Return how many bytes what people threw away has; notes of ours are none."""
+    try:
+        entry = trash.stat((entry_id, _ENTRY))
+    except EntryMissingError:
+        return 0
+    if entry.kind is not Kind.FOLDER:
+        return entry.size
+    return trash.usage((entry_id, _ENTRY), work=watch(channel)).bytes
 
 
 def _choose(trash: Tree, op: EmptyTrash) -> Iterator[str]:

@@ -41,6 +41,8 @@ class GlusterDriver(DirDriver):
     """Scopes are folders that have a limit in Gluster."""
 
     Options: ClassVar[type[msgspec.Struct]] = GlusterOptions
+    # To list quotas the program mounts the volume for itself.
+    needs_admin: ClassVar[bool] = True
 
     def __init__(
         self, host: str, path: str, options: Any, run: Run | None = None
@@ -121,7 +123,10 @@ class GlusterRefusedError(UnavailableError):
 
 def read_limit(answer: str, path: str) -> ElementTree.Element | None:
     """Find what a list in XML says of *path*."""
-    tree = ElementTree.fromstring(answer)  # noqa: S314 - our own servers say it
+    try:
+        tree = ElementTree.fromstring(answer)  # noqa: S314 - our own servers say it
+    except ElementTree.ParseError:
+        return None  # that there are no limits it says in words
     for limit in tree.iter("limit"):
         if limit.findtext("path") == path:
             return limit
