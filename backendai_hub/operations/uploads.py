@@ -181,9 +181,12 @@ async def tell_standing(
     upload, opened = await find_upload(platform, principal, user, upload_id)
     if upload.state == uploads.DONE:
         return Standing(upload, upload.length)
-    state = await platform.storage.call(
-        opened.host, UploadOffset(place=opened.place, upload_id=upload.id)
-    )
+    operation = UploadOffset(place=opened.place, upload_id=upload.id)
+    try:
+        state = await platform.storage.call(opened.host, operation)
+    except NotFoundError:
+        # It appeared, and somebody died before that was written down.
+        return await finish_upload(platform, upload, opened)
     if state.offset < upload.length:
         return Standing(upload, state.offset)
     return await finish_upload(platform, upload, opened)
