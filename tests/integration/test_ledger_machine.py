@@ -25,12 +25,14 @@ from sqlalchemy import create_engine, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
 
+from backendai_agent.accelerators.fake import FakeAccelerator
 from backendai_hub.api.agents import ContainerState
 from backendai_hub.core.access import Caller
+from backendai_hub.core.clusters import ClusterMode
 from backendai_hub.core.errors import HubError
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import OCCUPYING, SessionStatus
-from backendai_hub.db import ledger, purges, session_lists
+from backendai_hub.db import containers, ledger, purges, session_lists, snapshots
 from backendai_hub.db import sessions as rows
 from backendai_hub.db.containers import list_containers
 from backendai_hub.db.engine import Database
@@ -47,7 +49,7 @@ from backendai_hub.db.tables import (
     SessionRow,
 )
 from backendai_hub.operations import batch as batch_operations
-from backendai_hub.operations import placement, queue_view
+from backendai_hub.operations import node_room, placement, queue_view
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.batch import (
     cancel_dependents,
@@ -78,6 +80,10 @@ from tests.factories import (
 from tests.preemptions import opt_in
 from tests.tenants import Office, ask_with_key, make_system
 
+SMALL, LARGE = "cuda.device:1g.5gb-mig", "cuda.device:3g.20gb-mig"
+CUT = FakeAccelerator(
+    count=1, cut_like="a100-40", node="n2", instances=["3g.20gb", "1g.5gb", "1g.5gb"]
+)
 STATES = list(ContainerState)
 LEASE_AND_MARGIN = 300
 USERS = ["alice", "bob"]
@@ -85,6 +91,8 @@ USERS = ["alice", "bob"]
 
 class LedgerMachine(RuleBasedStateMachine):
     """Small numbers, so that every edge is hit: 4 cores, 2 GPUs, two nodes.
+
+    The second node has another GPU, which is cut into three instances.
 
     Two people in two domains with three projects; limits, keys and tenants change
     while their sessions come and go.
@@ -124,7 +132,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 "n1",
                 [make_device(slots=cpu), make_gpu("g1"), make_gpu("g2")],
             ),
-            await add_node(self.platform, "n2", [make_device(slots=cpu)]),
+            await add_node(
+                self.platform, "n2", [make_device(slots=cpu), *CUT.discover()]
+            ),
         ]
 
     async def make_tenants(self) -> None:
@@ -132,7 +142,9 @@ class LedgerMachine(RuleBasedStateMachine):
         await self.office.make_domain("other", total_resource_slots={"cpu": "3"})
         for project in ("red", "blue"):
             await self.office.make("project", name=project, domain="other")
-        await self.office.make("keypair-policy", name="second")
+        several = {"max_containers_per_session": 0}
+        await self.office.make("keypair-policy", name="second", **several)
+        await self.office.change("keypair-policy", "default", **several)
         for name in USERS:
             await self.office.make("user", name=name)
         await self.office.change("user", "bob", domain="other", project="other:red")
@@ -217,6 +229,56 @@ class LedgerMachine(RuleBasedStateMachine):
         except HubError:
             return multiple()
         self.jobs.append((made.id, user))
+        if at_once:
+            self.run(self.place(honest=False))
+        return made.id, user
+
+    @rule(
+        target=sessions,
+        user=st.sampled_from(USERS),
+        cpu=st.integers(1, 2),
+        size=st.integers(2, 3),
+        mode=st.sampled_from(list(ClusterMode)),
+        attempts=st.integers(1, 2),
+        at_once=st.booleans(),
+    )
+    def enqueue_cluster(
+        self,
+        user: str,
+        *,
+        cpu: int,
+        size: int,
+        mode: ClusterMode,
+        attempts: int,
+        at_once: bool,
+    ) -> Any:
+        """A batch session of several containers, on one node or on several."""
+        asked = jobs.ask(
+            self.platform,
+            user,
+            slots={"cpu": cpu, "mem": "10"},
+            cluster_size=size,
+            cluster_mode=mode,
+            max_attempts=attempts,
+        )
+        return self.note_asked(self.attempt(asked), user, at_once)
+
+    @rule(
+        target=sessions,
+        user=st.sampled_from(USERS),
+        slot=st.sampled_from([SMALL, LARGE]),
+        count=st.integers(1, 2),
+        at_once=st.booleans(),
+    )
+    def enqueue_instance(self, user: str, slot: str, count: int, at_once: bool) -> Any:
+        """A batch session with instances of the GPU that is cut."""
+        slots = {"cpu": 1, "mem": "10", slot: count}
+        asked = self.attempt(jobs.ask(self.platform, user, slots=slots))
+        return self.note_asked(asked, user, at_once)
+
+    def note_asked(self, made: Any, user: str, at_once: bool) -> Any:
+        if made is None:
+            return multiple()
         if at_once:
             self.run(self.place(honest=False))
         return made.id, user
@@ -470,6 +532,7 @@ class LedgerMachine(RuleBasedStateMachine):
                     SessionRow.requeues,
                     SessionRow.max_attempts,
                     SessionRow.status,
+                    SessionRow.cluster_size,
                     ContainerRow.id,
                     ContainerRow.former,
                     ContainerRow.gone_at,
@@ -479,8 +542,12 @@ class LedgerMachine(RuleBasedStateMachine):
                 .join(AgentRow, AgentRow.id == ContainerRow.agent_id)
             )
         current: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for row in found.all():
-            session, requeues, most, status, container, former, gone, seen_at = row
+            session, requeues, most, status, size, container, former, gone, seen_at = (
+                row
+            )
+            sizes[session] = size
             assert requeues < most, f"V30 {session}: attempt {requeues + 1} of {most}"
             if not former:
                 current[session] = current.get(session, 0) + 1
@@ -490,7 +557,10 @@ class LedgerMachine(RuleBasedStateMachine):
                 assert silent >= patience, f"V31 {session}: {container} may still run"
             if former:
                 self.left_behind.add(container)
-        assert all(count == 1 for count in current.values()), "V31 two at once"
+        for session, count in current.items():
+            assert count == sizes[session], (
+                f"V31 {session}: {count} of {sizes[session]} containers at once"
+            )
 
     @invariant()
     def nobody_starts_before_what_they_wait_for(self) -> None:
@@ -707,10 +777,10 @@ def plant_no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 def plant_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for anybody."""
 
-    async def load_waits(*_: Any) -> dict[str, str]:
+    async def load_unmet(*_: Any) -> dict[str, Any]:
         return {}
 
-    monkeypatch.setattr(queue_view, "load_waits", load_waits)
+    monkeypatch.setattr(queue_view, "load_unmet", load_unmet)
 
 
 def lose_an_attempt(machine: LedgerMachine) -> None:
@@ -732,13 +802,51 @@ def wait_for_another(machine: LedgerMachine) -> None:
     machine.nobody_starts_before_what_they_wait_for()
 
 
+def plant_half_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever there is room for is placed, and the rest is forgotten."""
+    original = placement._pieces
+    monkeypatch.setattr(placement, "_pieces", lambda found: original(found)[:1])
+    monkeypatch.setattr(placement, "_is_whole", lambda *_: True)
+
+
+def plant_slices_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks which slices are in use, neither before nor afterwards."""
+
+    async def load_sliced(*_: Any) -> dict[str, int]:
+        return {}
+
+    monkeypatch.setattr(snapshots, "load_sliced", load_sliced)
+    monkeypatch.setattr(node_room.NodeRoom, "take", lambda *_: True)
+
+
+def begin_a_cluster(machine: LedgerMachine) -> None:
+    machine.enqueue_cluster(
+        "alice",
+        cpu=1,
+        size=2,
+        mode=ClusterMode.MULTI_NODE,
+        attempts=1,
+        at_once=True,
+    )
+    found = machine.run(machine.live_containers())
+    assert found
+    machine.attempts_never_overlap()
+
+
+def share_a_device(machine: LedgerMachine) -> None:
+    """Two of the same kind, and both are there."""
+    for user in USERS:
+        machine.enqueue_instance(user, SMALL, 1, at_once=True)
+    assert len(machine.run(machine.live_containers())) == 2
+
+
 def plant_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who makes room counts as gone whatever is still there of it."""
 
     async def list_members(*_: Any) -> list[Any]:
         return []
 
-    monkeypatch.setattr(rows, "list_members", list_members)
+    monkeypatch.setattr(containers, "list_members", list_members)
 
 
 def make_room_for_another(machine: LedgerMachine) -> None:
@@ -768,6 +876,8 @@ PLANTED = {
     "dependencies nobody heeds": (plant_no_waiting, wait_for_another),
     "displaced without proof": (plant_no_proof, make_room_for_another),
     "double free": (plant_double_free, begin_and_end),
+    "half a cluster": (plant_half_a_cluster, begin_a_cluster),
+    "slices given twice": (plant_slices_of_nobody, share_a_device),
     "freed where the owner is now": (plant_use_of_where_they_are_now, end_after_a_move),
     "leak on force": (plant_leak_on_force, begin_and_end),
     "missing capacity guard": (plant_missing_guard, ask_for_more_than_there_is),

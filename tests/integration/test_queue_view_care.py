@@ -15,7 +15,7 @@ from tests.factories import add_node, principal_of, start, submit
 from tests.tenants import Office
 
 READINGS = (
-    "load_waits",
+    "load_unmet",
     "load_images",
     "load_holds",
     "load_lifetimes",
