@@ -190,6 +190,22 @@ class HubService(Application):
         help="""The path of the storage host called local, which there is unless
         storage_hosts is set; empty: there is none. 'backendai up' says it."""
     ).tag(config=True)
+    folder_owners = List(
+        Unicode(),
+        default_value=["user", "project"],
+        help="""Whose virtual folders can be: 'user', 'project', or both.""",
+    ).tag(config=True)
+    folder_trash_days = Integer(
+        30,
+        min=0,
+        help="""After so many days in the trash, by the database's clock, virtual
+        folders are removed for good; 0: never.""",
+    ).tag(config=True)
+    storage_shows_use = Bool(
+        default_value=True,
+        help="""Whether everybody sees how full storage hosts are, in percent;
+        administrators always do.""",
+    ).tag(config=True)
     default_storage_host = Unicode(
         help="""The storage host of folders for which nobody names one. Empty: the only
         one there is."""
@@ -336,6 +352,9 @@ class HubService(Application):
             max_images_per_rescan=self.max_images_per_rescan,
             audit_heads=str(self._folder / "audit" / "heads.jsonl"),
             max_live_sessions=self.max_live_sessions,
+            folder_owners=frozenset(self.folder_owners),
+            folder_trash_days=self.folder_trash_days,
+            storage_shows_use=self.storage_shows_use,
             idle_timeout=self.idle_timeout,
             heartbeat_seconds=self.heartbeat_seconds,
             suspect_seconds=self.suspect_seconds,
