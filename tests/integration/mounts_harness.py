@@ -6,13 +6,17 @@ import contextlib
 import ctypes
 import os
 import subprocess
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from backendai_agent import mounts_kernel as kernel
+from backendai_agent.folders import remove_trees
 from backendai_agent.mounts import Mounts, MountSettings
 from backendai_hub.api.agents import MountSpec
 
@@ -108,6 +112,23 @@ def bound(source: Path, place: Path) -> Iterator[None]:
         yield
     finally:
         kernel.detach(str(place))
+
+
+@pytest.fixture
+def own_folder() -> Iterator[Path]:
+    """A folder apart from pytest's, which cannot be cleaned while it has mounts."""
+    path = Path(tempfile.mkdtemp(prefix="backendai-mounts-"))
+    try:
+        yield path
+    finally:
+        clear_mounts(path)
+        remove_trees([path])
+
+
+def clear_mounts(path: Path) -> None:
+    """Take away whatever is mounted below *path*, whoever has left it."""
+    while left := kernel.list_below(path):
+        kernel.detach(left[0])
 
 
 @contextlib.asynccontextmanager

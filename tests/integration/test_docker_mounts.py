@@ -15,8 +15,9 @@ from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_agent.runtimes.docker import DockerRuntime
 from backendai_agent.runtimes.docker_config import container_name
 from backendai_hub.api.agents import ContainerSpec, DesiredState, Identity
-from tests.integration.mounts_harness import OWNER, Host, no_mount_left
+from tests.integration.mounts_harness import OWNER, Host, no_mount_left, own_folder
 
+tmp_path = own_folder
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount"),

@@ -11,8 +11,9 @@ import pytest
 
 from tests.agent_hub import AGENT_ID, AgentHub, Authority
 from tests.integration.agent_process import AgentProcess, make_spec
-from tests.integration.mounts_harness import OWNER, Host, no_mount_left
+from tests.integration.mounts_harness import OWNER, Host, no_mount_left, own_folder
 
+tmp_path = own_folder
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount"),

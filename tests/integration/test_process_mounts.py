@@ -15,7 +15,13 @@ from backendai_agent import mounts_kernel as kernel
 from backendai_agent.mounts import Mounts, MountSettings
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_hub.api.agents import Identity
-from tests.integration.mounts_harness import OWNER, Host, hung, no_mount_left
+from tests.integration.mounts_harness import (
+    OWNER,
+    Host,
+    hung,
+    no_mount_left,
+    own_folder,
+)
 from tests.integration.process_harness import (
     PREAMBLE,
     SLEEP,
@@ -25,6 +31,7 @@ from tests.integration.process_harness import (
 )
 from tests.integration.test_process_packages import make_wheel
 
+tmp_path = own_folder
 pytestmark = [
     pytest.mark.bwrap,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount"),

@@ -12,8 +12,15 @@ from backendai_agent import mounts_kernel as kernel
 from backendai_hub.api.agents import ClusterPlace
 from tests.agent_hub import AgentHub, Authority
 from tests.integration.agent_process import AgentProcess, make_spec
-from tests.integration.mounts_harness import OWNER, Host, hung, no_mount_left
+from tests.integration.mounts_harness import (
+    OWNER,
+    Host,
+    hung,
+    no_mount_left,
+    own_folder,
+)
 
+tmp_path = own_folder
 pytestmark = [
     pytest.mark.bwrap,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount"),

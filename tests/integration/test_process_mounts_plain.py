@@ -10,7 +10,7 @@ import pytest
 
 from backendai_agent.mounts import Mounts, MountSettings
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
-from tests.integration.mounts_harness import Host
+from tests.integration.mounts_harness import Host, own_folder
 from tests.integration.process_harness import (
     PREAMBLE,
     SLEEP,
@@ -19,6 +19,7 @@ from tests.integration.process_harness import (
     write_program,
 )
 
+tmp_path = own_folder
 pytestmark = pytest.mark.bwrap
 
 AS_ROOT = os.geteuid() == 0

@@ -28,7 +28,13 @@ from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_agent.runtimes.docker_folders import empty_folders
 from backendai_agent.runtimes.process_memory import ProcessMemory
 from backendai_agent.runtimes.process_preparation import clear, sweep
-from tests.integration.mounts_harness import Host, bound, hung, no_mount_left
+from tests.integration.mounts_harness import (
+    Host,
+    bound,
+    hung,
+    no_mount_left,
+    own_folder,
+)
 from tests.integration.process_harness import (
     SLEEP,
     make_spec,
@@ -37,6 +43,7 @@ from tests.integration.process_harness import (
     write_program,
 )
 
+tmp_path = own_folder
 pytestmark = [
     pytest.mark.bwrap,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount"),

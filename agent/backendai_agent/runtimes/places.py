@@ -68,22 +68,30 @@ def _make(
     here = open_root(work)
     opened.callback(os.close, here)
     for name in parts:
-        made = False
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, _MODE, dir_fd=here)
-            made = True
         try:
-            deeper = open_beneath(here, [name], _FOLDER)
+            here = _step(here, name, owner)
         except OSError as error:
             path = HOME.joinpath(*parts)
             raise RuntimeFailure(
                 f"no folder can be mounted at {path}: {name!r} is no folder in the"
                 " session's home"
             ) from error
-        opened.callback(os.close, deeper)
-        if made:
-            os.chmod(name, _MODE, dir_fd=here)  # whatever our umask
-            if owner is not None:
-                os.chown(name, *owner, dir_fd=here, follow_symlinks=False)
-        here = deeper
+        opened.callback(os.close, here)
     return here
+
+
+def _step(here: int, name: str, owner: Owner) -> int:
+    try:
+        os.mkdir(name, _MODE, dir_fd=here)
+    except FileExistsError:
+        return open_beneath(here, [name], _FOLDER)
+    # What was opened is changed, and not what may have that name by now.
+    made = open_beneath(here, [name], os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fchmod(made, _MODE)  # whatever our umask
+        if owner is not None:
+            os.fchown(made, *owner)
+    except OSError:
+        os.close(made)
+        raise
+    return made
