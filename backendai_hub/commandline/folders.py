@@ -25,6 +25,11 @@ _POLL_SECONDS: Final = 0.5
 _OVER: Final = {TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED}
 
 
+async def _rename(asking: Asking, *, folder: str, name: str) -> None:
+    changed = await asking.client.folders.update(folder, name=name)
+    asking.output.say(f"{folder} is called {changed.name} now", changed)
+
+
 # --- the trash -------------------------------------------------------------------
 
 
@@ -288,6 +293,12 @@ _INVITATIONS: Final = click.Argument(
 )
 
 _COMMANDS: Final[tuple[tuple[str, Any, tuple[click.Parameter, ...], str], ...]] = (
+    (
+        "rename",
+        _rename,
+        (_FOLDER, click.Argument(["name"], metavar="NEW")),
+        "Give a folder another name.",
+    ),
     ("delete", _delete, (_FOLDERS,), "Throw folders into the trash."),
     (
         "restore",
