@@ -13,6 +13,7 @@ ALL = {
     "spawn": "benchmarks.spawn.run",
     "proxy": "benchmarks.proxy.compare",
     "api": "benchmarks.api.run",
+    "data": "benchmarks.data.run",
 }
 
 names = [word for word in sys.argv[1:] if not word.startswith("-")]
