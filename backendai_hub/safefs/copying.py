@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from backendai_hub.safefs.entries import Kind, kind_of, look_at
@@ -121,9 +122,14 @@ class Copier:
 
 
 def _take_over(made: int, facts: os.stat_result) -> None:
-    """Give *made* the permissions and the times of what it is a copy of."""
-    os.fchmod(made, stat.S_IMODE(facts.st_mode) & _PLAIN_MODE)
-    os.utime(made, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    """Give *made* the permissions and the times of what it is a copy of.
+
+    File systems of other worlds have none; a copy is a copy there all the same.
+    """
+    with suppress(PermissionError):
+        os.fchmod(made, stat.S_IMODE(facts.st_mode) & _PLAIN_MODE)
+    with suppress(PermissionError, OverflowError):
+        os.utime(made, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
 def _share(source: int, made: int) -> bool:

@@ -140,7 +140,7 @@ class _Unpacking:
             for chunk in member.chunks:
                 self._work.advance(len(chunk))
                 _write(made, chunk)
-            with suppress(OverflowError):
+            with suppress(OverflowError, PermissionError):
                 os.utime(made, (member.modified, member.modified))
         finally:
             os.close(made)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from backendai_hub.safefs import kernel
 from backendai_hub.safefs.entries import look_at
+from backendai_hub.safefs.opening import open_beneath
 from backendai_hub.safefs.paths import MAX_NAME_BYTES
 
 if TYPE_CHECKING:
@@ -35,6 +38,16 @@ def place(
 
     ``FileExistsError`` says that the name is taken, and nothing was changed.
     """
+    try:
+        return _place(source_folder, source, folder, name, conflict)
+    except PermissionError:
+        with _unlocked(source_folder, source):
+            return _place(source_folder, source, folder, name, conflict)
+
+
+def _place(
+    source_folder: int, source: str, folder: int, name: str, conflict: Conflict
+) -> str:
     if conflict is Conflict.REPLACE:
         _replace(source_folder, source, folder, name)
         return name
@@ -48,6 +61,28 @@ def place(
             continue
         return candidate
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+
+@contextmanager
+def _unlocked(folder: int, name: str) -> Iterator[None]:
+    """Let a folder of our own be moved although its owner locked it.
+
+    Only root may move a folder elsewhere that it could not change.
+    """
+    try:
+        seen = open_beneath(folder, (name,), os.O_PATH | os.O_DIRECTORY)
+    except OSError as error:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from error
+    there = Path(f"/proc/self/fd/{seen}")
+    try:
+        mode = stat.S_IMODE(os.fstat(seen).st_mode)
+        there.chmod(mode | stat.S_IWUSR)
+        try:
+            yield
+        finally:
+            there.chmod(mode)
+    finally:
+        os.close(seen)
 
 
 def other_names(name: str) -> Iterator[str]:

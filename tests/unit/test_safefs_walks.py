@@ -187,6 +187,33 @@ class TestAsSomebodyElse:
             for name in ("top", "copy"):
                 tree.remove(path(name))
 
+    def test_they_are_copied_through_another_folder(self, theirs):
+        for name in ("mine/top", "staging"):
+            (theirs / name).mkdir(parents=True)
+        (theirs / "mine/top/file").write_text("1")
+        (theirs / "mine/top").chmod(0o500)
+        with (
+            Tree.at(theirs / "staging") as staging,
+            Tree.at(theirs / "mine", staging=staging) as tree,
+        ):
+            with pytest.raises(EntryExistsError):
+                tree.copy(path("top"), path("top"))
+            tree.copy(path("top"), path("copy"))
+            tree.move(path("top"), path("away"), to=staging)
+            for place in ("mine/copy", "staging/away"):
+                assert stat.S_IMODE((theirs / place).stat().st_mode) == 0o500
+                assert (theirs / place / "file").read_text() == "1"
+            assert sorted(everything(theirs)) == [
+                "mine",
+                "mine/copy",
+                "mine/copy/file",
+                "staging",
+                "staging/away",
+                "staging/away/file",
+            ]
+            tree.remove(())
+            staging.remove(())
+
     def test_what_belongs_to_others_is_refused_in_words(self, theirs):
         os.seteuid(0)
         (theirs / "root").mkdir(mode=0o700)
@@ -256,6 +283,16 @@ class TestCopying:
         write(tree, "file", content)
         tree.copy(path("file"), path("copy"))
         assert read(tree, "copy") == content
+
+    def test_it_is_copied_where_files_have_no_permissions(self, tree, monkeypatch):
+        def refuse(*args, **options):
+            raise PermissionError(errno.EPERM, "not here")
+
+        monkeypatch.setattr(os, "fchmod", refuse)
+        monkeypatch.setattr(os, "utime", refuse)
+        write(tree, "file", b"content")
+        tree.copy(path("file"), path("copy"))
+        assert read(tree, "copy") == b"content"
 
     def test_the_longest_piece_is_not_the_longest_file(self, tree, monkeypatch):
         monkeypatch.setattr(copying, "_CHUNK", 4096)
