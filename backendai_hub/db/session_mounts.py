@@ -17,7 +17,6 @@ from backendai_hub.db.tables import SessionMountRow, SessionRow, UserRow
 class LiveMount(msgspec.Struct, frozen=True, kw_only=True):
     """A live session that has a folder."""
 
-    folder_id: str
     session_id: str
     session: str
     owner_id: str
@@ -68,19 +67,19 @@ async def list_live(
     connection: AsyncConnection, folder_id: str, limit: int = 1000
 ) -> list[LiveMount]:
     """List the live sessions that have a folder, the oldest first."""
+    having = select(SessionMountRow.session_id).where(
+        SessionMountRow.folder_id == folder_id
+    )
     rows = await connection.execute(
         select(
-            SessionMountRow.folder_id,
             SessionRow.id.label("session_id"),
             SessionRow.name.label("session"),
             SessionRow.owner_id,
             UserRow.name.label("owner"),
         )
-        .join(SessionRow, SessionRow.id == SessionMountRow.session_id)
         .join(UserRow, UserRow.id == SessionRow.owner_id)
-        .where(SessionMountRow.folder_id == folder_id, is_live())
+        .where(SessionRow.id.in_(having), is_live())
         .order_by(SessionRow.created_at, SessionRow.id)
-        .distinct()
         .limit(limit)
     )
     return [msgspec.convert(dict(row), LiveMount) for row in rows.mappings()]
