@@ -14,7 +14,7 @@ from backendai_hub.core.groups import FairShare
 from backendai_hub.db.engine import Database
 from backendai_hub.db.shares import find_histories
 from backendai_hub.db.tables import AllocationRow, ContainerRow, UsageBucketRow
-from backendai_hub.db.usage import PERIOD, count_usage, load_history
+from backendai_hub.db.usage import PERIOD, count_usage, load_history, load_live
 from backendai_hub.operations import counting
 from backendai_hub.operations.counting import count_all, forget_old
 from backendai_hub.operations.platform import Platform
@@ -179,6 +179,25 @@ async def test_system_sessions_count_for_nobodys_turn(
 
     assert await count_all(platform) == 2
     assert await buckets(platform) == {}
+
+
+async def test_what_is_held_counts_for_ones_turn_until_it_has_ended(
+    platform: Platform, node: Node
+):
+    group = (await Office(platform).read("resource-group", "default")).id
+
+    async def held() -> list[int]:
+        async with platform.database.read() as connection:
+            people = (await load_live(connection, [group])).get(group, {})
+        return sorted(slots["cpu"] for slots in people.values())
+
+    first = await start(platform, "alice", **CPU)
+    second = await start(platform, "bob", server="two", **CPU)
+    assert await held() == [1000, 1000]
+    await make_system(platform, second.id)
+    assert await held() == [1000], "the platform's own are nobody's"
+    await end(platform, node, first)
+    assert await held() == []
 
 
 async def test_a_pass_that_dies_has_counted_nothing(
