@@ -163,6 +163,16 @@ class Action(StrEnum):
     READ_STORAGE_HOSTS = "storage-host:read"
     READ_QUOTA_SCOPES = "quota-scope:read"
     CHANGE_QUOTA_SCOPE = "quota-scope:update"
+    LIST_FILES = "file:read"
+    DOWNLOAD_FILE = "file:download"
+    MAKE_DIRECTORY = "file:make-directory"
+    MOVE_FILE = "file:move"
+    COPY_FILE = "file:copy"
+    TRASH_FILE = "file:trash"
+    RESTORE_FILE = "file:restore"
+    EMPTY_FILE_TRASH = "file:empty-trash"
+    EXTRACT_FILE = "file:extract"
+    WRITE_FILE = "file:write"
     UPLOAD_FILE = "file:upload"
     CONTINUE_UPLOAD = "upload:serve"
     END_UPLOAD = "upload:end"
@@ -320,6 +330,17 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.READ_STORAGE_HOSTS: (_R.DATA, _TENANT_READ),
     _A.READ_QUOTA_SCOPES: (_R.DATA, _TENANT_READ),
     _A.CHANGE_QUOTA_SCOPE: (_R.DATA, _SITE_WRITE),
+    # What one may do inside a folder follows from the folder, not from a role.
+    _A.LIST_FILES: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.DOWNLOAD_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.MAKE_DIRECTORY: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.MOVE_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.COPY_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.TRASH_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.RESTORE_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.EMPTY_FILE_TRASH: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.EXTRACT_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.WRITE_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.UPLOAD_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.CONTINUE_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.END_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),

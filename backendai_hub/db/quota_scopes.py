@@ -221,6 +221,21 @@ async def _reserve_in_folder(tx: Transaction, folder_id: str, amount: int) -> No
         )
 
 
+async def find_room(connection: AsyncConnection, folder: FolderRecord) -> int | None:
+    """Return how much still fits into a folder and its scope; None: there is no end."""
+    rooms = []
+    if folder.scope:
+        scope = await find_scope(connection, folder.host, folder.scope)
+        if scope is not None and scope.most_bytes is not None:
+            rooms.append(scope.most_bytes - scope.used_bytes - scope.reserved_bytes)
+    row = FolderRow
+    query = select(row.max_size, row.used_bytes + row.reserved_bytes)
+    found = (await connection.execute(query.where(row.id == folder.id))).first()
+    if found is not None and found[0] >= 0:
+        rooms.append(found[0] - found[1])
+    return max(0, min(rooms)) if rooms else None
+
+
 def _full(what: str, most: int, held: int, asked: int) -> InsufficientStorageError:
     used, limit, wanted = (format_amount("mem", n) for n in (held, most, asked))
     return InsufficientStorageError(

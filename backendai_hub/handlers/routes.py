@@ -33,6 +33,8 @@ from backendai_hub.handlers.audit import (
 )
 from backendai_hub.handlers.base import APIHandler
 from backendai_hub.handlers.explanations import DryRunHandler, WhyHandler
+from backendai_hub.handlers.file_contents import CONTENT_HANDLERS
+from backendai_hub.handlers.files import FILE_HANDLERS
 from backendai_hub.handlers.folders import FOLDER_HANDLERS
 from backendai_hub.handlers.images import (
     AliasesHandler,
@@ -128,6 +130,8 @@ API: tuple[type[APIHandler], ...] = (
     AuditExportHandler,
     AuditVerifyHandler,
     *UPLOAD_HANDLERS,
+    *FILE_HANDLERS,
+    *CONTENT_HANDLERS,
     *FOLDER_HANDLERS,
     *NOUN_HANDLERS,
     VersionHandler,

@@ -319,7 +319,12 @@ async def cancel_task(
         said = f"cancelled by {principal.name}"
         if task.kind is TaskKind.CLONE:
             await give_up(platform, tx, task, folder, said, TaskState.CANCELLED)
-        await folder_tasks.end_task(tx, task.id, TaskState.CANCELLED, error=said)
+        ended = await folder_tasks.end_task(
+            tx, task.id, TaskState.CANCELLED, error=said
+        )
+        if ended:  # the room that was kept for it
+            kept = task.arguments.get("reserved", 0)
+            await quota_scopes.give_back(tx, folder, kept)
         tx.audit(act_of(Action.CANCEL_FOLDER_TASK, folder, after={"task": task.id}))
         tx.wake("folders")
     await platform.folder_work.cancel(task.id)

@@ -13,6 +13,7 @@ from backendai_hub.core.vfolders import TaskKind
 from backendai_hub.db import folder_tasks
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.signals import Signals
+from backendai_hub.operations import file_tasks, file_trash
 from backendai_hub.operations.folder_cloning import copy_folder
 from backendai_hub.operations.folder_making import make_folder, remove_folder
 from backendai_hub.operations.folder_upkeep import (
@@ -31,6 +32,9 @@ RUNNERS: Final[Mapping[TaskKind, Runner]] = {
     TaskKind.CREATE: make_folder,
     TaskKind.REMOVE: remove_folder,
     TaskKind.CLONE: copy_folder,
+    TaskKind.COPY: file_tasks.copy_entry,
+    TaskKind.EXTRACT: file_tasks.extract_archive,
+    TaskKind.EMPTY_TRASH: file_trash.empty_trash,
 }
 """What does each kind of task."""
 

@@ -537,6 +537,228 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/folders/{folder_id}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download several paths, or the whole folder, as one archive. */
+        get: operations["get_api_folders_folder_id_archive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download a file, or a range of it; conditions by ETag are understood. */
+        get: operations["get_api_folders_folder_id_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/copy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin to copy an entry; the copy appears when it is complete. */
+        post: operations["post_api_folders_folder_id_copy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/directories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a folder in a folder. */
+        post: operations["post_api_folders_folder_id_directories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List a part of what is in a folder, sorted and searched. */
+        get: operations["get_api_folders_folder_id_entries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/entries/trash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Throw entries into their folder's trash; each ends for itself. */
+        post: operations["post_api_folders_folder_id_entries_trash"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/entry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell what is known of one entry; links are told, never followed. */
+        get: operations["get_api_folders_folder_id_entry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/extract": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin to unpack an archive; all of it appears, or nothing. */
+        post: operations["post_api_folders_folder_id_extract"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Move or rename an entry inside its folder. */
+        post: operations["post_api_folders_folder_id_move"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a small file of text, to be edited. */
+        get: operations["get_api_folders_folder_id_text"];
+        /** Write a small file of text; with If-Match, only if it is as it was then. */
+        put: operations["put_api_folders_folder_id_text"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/trashed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what was thrown away in a folder, the earliest first. */
+        get: operations["get_api_folders_folder_id_trashed"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/trashed/empty": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin to remove for good what was thrown away, or some of it. */
+        post: operations["post_api_folders_folder_id_trashed_empty"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/folders/{folder_id}/trashed/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Put back what was thrown away; each ends for itself. */
+        post: operations["post_api_folders_folder_id_trashed_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/folders/{folder_id}/uploads": {
         parameters: {
             query?: never;
@@ -2418,6 +2640,19 @@ export interface components {
             remove: string[];
         };
         /**
+         * ArchiveQuery
+         * @description What to pack into an archive of which kind.
+         */
+        ArchiveQuery: {
+            /**
+             * @default zip
+             * @enum {unknown}
+             */
+            kind: "tar" | "tar.gz" | "zip";
+            /** @default [] */
+            path: string[];
+        };
+        /**
          * Attachment
          * @description The JupyterHub named server through which people reach a session.
          */
@@ -2673,12 +2908,36 @@ export interface components {
             registry: string;
         };
         /**
+         * CopyRequest
+         * @description What is to be copied, and to which path.
+         */
+        CopyRequest: {
+            /**
+             * @default fail
+             * @enum {unknown}
+             */
+            conflict: "fail" | "rename" | "replace";
+            path: string;
+            target: string;
+        };
+        /**
          * DeploymentOptions
          * @description What a deployment gets that does not say.
          */
         DeploymentOptions: {
             /** @default {} */
             handler_policies: Record<string, never>;
+        };
+        /**
+         * DirectoryRequest
+         * @description A folder to be made, with those on the way to it if ``parents``.
+         */
+        DirectoryRequest: {
+            /** @default false */
+            exist_ok: boolean;
+            /** @default false */
+            parents: boolean;
+            path: string;
         };
         /**
          * Displacement
@@ -2891,6 +3150,14 @@ export interface components {
             why: components["schemas"]["Why"] | null;
         };
         /**
+         * EmptyRequest
+         * @description What is to be removed for good; without ``ids`` all that is in the trash.
+         */
+        EmptyRequest: {
+            /** @default null */
+            ids: string[] | null;
+        };
+        /**
          * EnactedPreemption
          * @description A plan that was carried out: for whom, where, and who has to leave.
          *
@@ -2943,6 +3210,27 @@ export interface components {
          * @enum {unknown}
          */
         Ending: "cancelled" | "expired" | "failed" | "started" | "withdrawn";
+        /**
+         * EntriesQuery
+         * @description Which part of which folder, and in which order.
+         */
+        EntriesQuery: {
+            /** @default  */
+            after: string;
+            /** @default false */
+            descending: boolean;
+            /** @default 200 */
+            limit: number;
+            /** @default  */
+            path: string;
+            /** @default  */
+            search: string;
+            /**
+             * @default name
+             * @enum {unknown}
+             */
+            sort: "kind" | "modified" | "name" | "size";
+        };
         /**
          * EventMessage
          * @description One fact about a session or a folder, as the event stream sends it.
@@ -3016,6 +3304,27 @@ export interface components {
             trace: string;
         };
         /**
+         * ExtractRequest
+         * @description The archive to unpack, and the folder to unpack it into.
+         *
+         *         ``most_members`` and ``most_bytes`` refuse archives that hold more.
+         */
+        ExtractRequest: {
+            /**
+             * @default fail
+             * @enum {unknown}
+             */
+            conflict: "fail" | "rename" | "replace";
+            /** @default null */
+            most_bytes: number | null;
+            /** @default 100000 */
+            most_members: number;
+            path: string;
+            /** @default false */
+            skip_links: boolean;
+            target: string;
+        };
+        /**
          * FairShare
          * @description How past use counts against future turns.
          */
@@ -3066,6 +3375,61 @@ export interface components {
             };
             waits: components["schemas"]["WaitFigures"];
             wide: components["schemas"]["WaitFigures"];
+        };
+        /**
+         * FileEntry
+         * @description A file, a folder in a folder, or a link (told, never followed).
+         */
+        FileEntry: {
+            /** @enum {unknown} */
+            kind: "file" | "folder" | "link" | "other";
+            mode: number;
+            modified: string;
+            name: string;
+            size: number;
+            tag: string;
+            /** @default  */
+            target: string;
+        };
+        /**
+         * FileOutcome
+         * @description How one of many ended. ``id`` is its name in the trash.
+         */
+        FileOutcome: {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            error: string | null;
+            /** @default null */
+            id: string | null;
+            path: string;
+            status: number;
+        };
+        /**
+         * FileOutcomes
+         * @description How each of many ended.
+         */
+        FileOutcomes: {
+            failed: number;
+            results: components["schemas"]["FileOutcome"][];
+            succeeded: number;
+        };
+        /**
+         * FilePage
+         * @description A part of what is in a folder; ``total`` is how much matches.
+         */
+        FilePage: {
+            items: components["schemas"]["FileEntry"][];
+            /** @default null */
+            next: string | null;
+            total: number;
+        };
+        /**
+         * FilePlace
+         * @description Where something is now.
+         */
+        FilePlace: {
+            path: string;
         };
         /**
          * Folder
@@ -4111,6 +4475,19 @@ export interface components {
             target: string;
         };
         /**
+         * MoveRequest
+         * @description What is to be moved, or renamed, to which path.
+         */
+        MoveRequest: {
+            /**
+             * @default fail
+             * @enum {unknown}
+             */
+            conflict: "fail" | "rename" | "replace";
+            path: string;
+            target: string;
+        };
+        /**
          * NewAccount
          * @description An account's one-time password: shown here and never again.
          */
@@ -4143,6 +4520,14 @@ export interface components {
         PasswordRequest: {
             new_password: string;
             old_password: string;
+        };
+        /**
+         * PathQuery
+         * @description One path of the folder.
+         */
+        PathQuery: {
+            /** @default  */
+            path: string;
         };
         /**
          * Phase
@@ -5371,6 +5756,20 @@ export interface components {
             room: components["schemas"]["SlotRoom"][];
         };
         /**
+         * RestoreFiles
+         * @description What is to be put back, to where it was; ``target`` goes with one of them.
+         */
+        RestoreFiles: {
+            /**
+             * @default fail
+             * @enum {unknown}
+             */
+            conflict: "fail" | "rename" | "replace";
+            ids: string[];
+            /** @default  */
+            target: string;
+        };
+        /**
          * RestoreRequest
          * @description Take a folder out of the trash, by another ``name`` if its own is taken.
          */
@@ -6106,6 +6505,13 @@ export interface components {
             csv: string;
         };
         /**
+         * TaskAnswer
+         * @description What has begun, and goes on in the background.
+         */
+        TaskAnswer: {
+            task: components["schemas"]["FolderTask"];
+        };
+        /**
          * TaskPage
          * @description What is being done, and was done lately, to folders the caller may see.
          */
@@ -6137,6 +6543,22 @@ export interface components {
             force: boolean;
         };
         /**
+         * TextFile
+         * @description A small file of text; ``tag`` is to be shown when it is written again.
+         */
+        TextFile: {
+            modified: string;
+            tag: string;
+            text: string;
+        };
+        /**
+         * TextRequest
+         * @description What a small file is to hold from now on.
+         */
+        TextRequest: {
+            text: string;
+        };
+        /**
          * TraceQuery
          * @description What to export: how things are, or what was asked for in the last ``days``.
          *
@@ -6164,6 +6586,46 @@ export interface components {
          */
         TrashMany: {
             folders: string[];
+        };
+        /**
+         * TrashQuery
+         * @description Which part of the trash.
+         */
+        TrashQuery: {
+            /** @default  */
+            after: string;
+            /** @default 200 */
+            limit: number;
+        };
+        /**
+         * TrashRequest
+         * @description Paths to throw into the folder's trash.
+         */
+        TrashRequest: {
+            paths: string[];
+        };
+        /**
+         * TrashedFile
+         * @description What was thrown away, and where it was.
+         */
+        TrashedFile: {
+            id: string;
+            /** @enum {unknown} */
+            kind: "file" | "folder" | "link" | "other";
+            path: string;
+            size: number;
+            thrown_at: string;
+            /** @default  */
+            thrown_by: string;
+        };
+        /**
+         * TrashedPage
+         * @description A part of a folder's trash.
+         */
+        TrashedPage: {
+            items: components["schemas"]["TrashedFile"][];
+            /** @default null */
+            next: string | null;
         };
         /**
          * UsageHistory
@@ -7745,6 +8207,489 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FolderOutcomes"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_folder_id_archive: {
+        parameters: {
+            query?: {
+                path?: string[];
+                kind?: "tar" | "tar.gz" | "zip";
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Download several paths, or the whole folder, as one archive. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_folder_id_content: {
+        parameters: {
+            query?: {
+                path?: string;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Download a file, or a range of it; conditions by ETag are understood. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_copy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CopyRequest"];
+            };
+        };
+        responses: {
+            /** @description Begin to copy an entry; the copy appears when it is complete. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_directories: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DirectoryRequest"];
+            };
+        };
+        responses: {
+            /** @description Make a folder in a folder. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_folder_id_entries: {
+        parameters: {
+            query?: {
+                path?: string;
+                limit?: number;
+                after?: string;
+                sort?: "kind" | "modified" | "name" | "size";
+                descending?: boolean;
+                search?: string;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List a part of what is in a folder, sorted and searched. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilePage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_entries_trash: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrashRequest"];
+            };
+        };
+        responses: {
+            /** @description Throw entries into their folder's trash; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileOutcomes"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_folder_id_entry: {
+        parameters: {
+            query?: {
+                path?: string;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Tell what is known of one entry; links are told, never followed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_extract: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExtractRequest"];
+            };
+        };
+        responses: {
+            /** @description Begin to unpack an archive; all of it appears, or nothing. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_move: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRequest"];
+            };
+        };
+        responses: {
+            /** @description Move or rename an entry inside its folder. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilePlace"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_folder_id_text: {
+        parameters: {
+            query?: {
+                path?: string;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read a small file of text, to be edited. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TextFile"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_api_folders_folder_id_text: {
+        parameters: {
+            query?: {
+                path?: string;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TextRequest"];
+            };
+        };
+        responses: {
+            /** @description Write a small file of text; with If-Match, only if it is as it was then. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_folder_id_trashed: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List what was thrown away in a folder, the earliest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrashedPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_trashed_empty: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmptyRequest"];
+            };
+        };
+        responses: {
+            /** @description Begin to remove for good what was thrown away, or some of it. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskAnswer"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_folders_folder_id_trashed_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreFiles"];
+            };
+        };
+        responses: {
+            /** @description Put back what was thrown away; each ends for itself. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileOutcomes"];
                 };
             };
             /** @description A refusal */
