@@ -200,6 +200,24 @@ async def test_what_is_held_counts_for_ones_turn_until_it_has_ended(
     assert await held() == []
 
 
+async def test_what_was_used_of_one_group_counts_in_that_group_only(
+    platform: Platform, clock: Clock, node: Node
+):
+    office = Office(platform)
+    await office.make("resource-group", name="other")
+    await start(platform, **CPU)
+    clock.pass_(60)
+    await count_all(platform)
+    found = {}
+    for name in ("default", "other"):
+        group = (await office.read("resource-group", name)).id
+        async with platform.database.read() as connection:
+            today = platform.database.clock().date()
+            history = await load_history(connection, group, today, FairShare())
+        found[name] = [slots["cpu"] for slots in history.values()]
+    assert found == {"default": [60_000.0], "other": []}
+
+
 async def test_a_pass_that_dies_has_counted_nothing(
     platform: Platform, clock: Clock, node: Node
 ):
