@@ -81,11 +81,11 @@ async def invite_people(
     platform: Platform, principal: Principal, reference: str, body: InviteRequest
 ) -> list[InviteOutcome]:
     """Invite people to a folder; each ends for itself."""
-    if not 1 <= len(body.users) <= MOST_AT_ONCE:
-        raise InvalidRequestError(f"users: name 1 to {MOST_AT_ONCE} people")
     async with platform.database.read() as connection:
         folder = await find_seen(connection, principal, reference, lock=False)
         await _check_may_invite(connection, principal, folder)
+    if not 1 <= len(body.users) <= MOST_AT_ONCE:
+        raise InvalidRequestError(f"users: name 1 to {MOST_AT_ONCE} people")
     results = []
     for word in body.users:
         try:
@@ -355,14 +355,14 @@ async def share_folder(
     platform: Platform, principal: Principal, reference: str, body: ShareRequest
 ) -> list[Guest]:
     """Say what single people may do: all of the changes, or none."""
-    if not 1 <= len(body.changes) <= MOST_AT_ONCE:
-        raise InvalidRequestError(f"changes: name 1 to {MOST_AT_ONCE} people")
     async with platform.database.transaction() as tx:
         await tx.alone()
         folder = await find_seen(tx.connection, principal, reference)
         check_updatable(folder)
         need = HostPermission.SHARE if folder.project_id else HostPermission.INVITE
         await require_owner(tx.connection, principal, folder, Action.SHARE_FOLDER, need)
+        if not 1 <= len(body.changes) <= MOST_AT_ONCE:
+            raise InvalidRequestError(f"changes: name 1 to {MOST_AT_ONCE} people")
         for change in body.changes:
             user_id, name = await find_person(tx, folder.domain_id, change.user)
             before = await folders.find_grant(tx.connection, folder.id, user_id)
@@ -441,7 +441,12 @@ async def leave_folder(
                 f"{folder.name!r} is {name}'s own folder; who owns it cannot leave it"
             )
         if not await folders.drop_grant(tx, folder.id, user_id):
-            raise NotFoundError(f"{name} does not share the folder {folder.name!r}")
+            if not manages(principal, folder, Action.LEAVE_FOLDER):
+                raise ForbiddenError(
+                    f"the folder {folder.name!r} is not shared with you, so you cannot"
+                    " leave it"
+                )
+            raise ConflictError(f"{name} does not share the folder {folder.name!r}")
         tx.audit(act_of(Action.LEAVE_FOLDER, folder, after={"user": name}))
         if folder.user_id is not None:
             text = f"{name} does not share the folder {folder.name} any more"

@@ -101,6 +101,7 @@ async def hub(hub_app, tmp_path, monkeypatch) -> AsyncIterator[Hub]:
             f"--HubService.hub_api_url=http://127.0.0.1:{config.JupyterHub.hub_port}"
             "/hub/api",
             "--HubService.auth_cache_seconds=1",
+            f"--HubService.local_folders={tmp_path / 'folders'}",
         )
         await stack.start_agent()
         await world.enter_async_context(serving_gateway(stack.gateway_port))
@@ -123,6 +124,9 @@ async def make_things(stack: Stack, admin: KeyAPI) -> dict[str, dict[Relation, s
     own, mate, foreign = Relation
     amber = await make_domain(admin, "amber", "one", "two")
     beryl = await make_domain(admin, "beryl", "three")
+    for domain in ("amber", "beryl"):
+        permitted = {"local": ["*"]}
+        await admin.change(f"domains/{domain}", allowed_vfolder_hosts=permitted)
     things = {"domains": {own: amber["id"], mate: amber["id"], foreign: beryl["id"]}}
     owners = {own: ("alice", "amber:one"), mate: ("mia", "amber:two")}
     owners[foreign] = ("bob", "beryl:three")
@@ -179,7 +183,11 @@ async def make_tenant(
     made["users"] = read["id"]
     [usual] = (await admin.get(f"api/keypairs?user={user}"))["items"]
     await admin.change(f"keypairs/{usual['id']}", resource_policy=f"keys-{word}")
-    made["keypairs"] = (await admin.make("keypairs", user=user))["id"]
+    key = await admin.make("keypairs", user=user)
+    made["keypairs"] = key["id"]
+    async with KeyAPI(stack.url, key["name"], key["secret"]) as person:
+        folder = await person.make("folders", name=f"folder-{word}")
+        made["folders"] = folder["id"]
     made |= await make_resources(stack, admin, word, made, domain)
     async with stack.client(user) as spawner:
         status, body = await spawner.create(name=f"work-{word}")

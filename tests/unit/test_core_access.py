@@ -58,10 +58,17 @@ SEEN = words(
 DATA_SEEN = words("folder:read folder-task:read storage-host:read quota-scope:read")
 DATA = DATA_SEEN | words(
     """
-    folder:create,update,trash,restore,purge,clone,invite,share folder-task:cancel
+    folder:create,update,trash,restore,purge,share folder-task:cancel
     """
 )
-INVITATIONS = words("invitation:read,answer")
+INVITATIONS = words("invitation:read,answer folder:clone,invite")
+FILES = words(
+    """
+    file:read,download,make-directory,move,copy,trash,restore,empty-trash,extract
+    file:write,upload upload:serve,end
+    """
+)
+"""What is in folders: only who may open one does it, whatever their role is."""
 POLICIES = words("keypair-policy:read user-policy:read project-policy:read")
 PERSON = (
     OWN_SESSIONS
@@ -70,6 +77,7 @@ PERSON = (
     | POLICIES
     | DATA
     | INVITATIONS
+    | FILES
     | words(
         """
         folder:leave
@@ -103,7 +111,7 @@ SITE = words(
     folder:transfer quota-scope:update
     """
 )
-ALWAYS_OWN = words("session:create") | ACCOUNT | INVITATIONS
+ALWAYS_OWN = words("session:create") | ACCOUNT | INVITATIONS | FILES
 OWN_OF_DOMAIN = words("image:forget folder:leave")
 """What the administrators of a domain do like everybody else, and superadmins for
 others."""
