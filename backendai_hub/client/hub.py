@@ -16,6 +16,7 @@ from backendai_hub.client.audit import Audit
 from backendai_hub.client.backoff import Backoff
 from backendai_hub.client.collection import Collection
 from backendai_hub.client.credentials import Credential, KeypairLogin, Token
+from backendai_hub.client.files import Files
 from backendai_hub.client.folders import FolderVerbs, Storage
 from backendai_hub.client.images import ImageVerbs
 from backendai_hub.client.logins import Logins
@@ -157,6 +158,10 @@ class HubClient:
         """Return the part about the noun called *name*, such as ``user-policy``."""
         found: Collection[Any] = getattr(self, noun_of(name).plural.replace("-", "_"))
         return found
+
+    def files(self, folder: str) -> Files:
+        """Return the part about the files in a folder, which has this name or id."""
+        return Files(self._transport, self._act_for, folder)
 
     async def me(self) -> Caller:
         """Return who the service takes the caller for."""

@@ -21,6 +21,7 @@ from backendai_hub.api.sessions import EventMessage, Resources
 from backendai_hub.client.accounts import Accounts
 from backendai_hub.client.audit import Audit
 from backendai_hub.client.collection import Collection
+from backendai_hub.client.files import Files
 from backendai_hub.client.folders import FolderVerbs, Storage
 from backendai_hub.client.hub import Caller, HubClient
 from backendai_hub.client.images import ImageVerbs
@@ -197,6 +198,28 @@ class SyncFolderVerbs(Twin[FolderVerbs]):
     cancel = blocking(FolderVerbs.cancel)
 
 
+class SyncFiles(Twin[Files]):
+    """The files in one folder."""
+
+    list = gathering(Files.list)
+    stat = blocking(Files.stat)
+    mkdir = blocking(Files.mkdir)
+    move = blocking(Files.move)
+    copy = blocking(Files.copy)
+    extract = blocking(Files.extract)
+    trash = blocking(Files.trash)
+    trashed = gathering(Files.trashed)
+    restore = blocking(Files.restore)
+    empty_trash = blocking(Files.empty_trash)
+    read_text = blocking(Files.read_text)
+    write_text = blocking(Files.write_text)
+    upload = blocking(Files.upload)
+    upload_many = blocking(Files.upload_many)
+    download = blocking(Files.download)
+    download_many = blocking(Files.download_many)
+    archive = blocking(Files.archive)
+
+
 class SyncStorage(Twin[Storage]):
     """Storage hosts, and who holds how much on them."""
 
@@ -332,6 +355,10 @@ class Client:
         self.registries = SyncCollection(client.registries, thread)
         self.images = SyncCollection(client.images, thread)
         self.folders = SyncCollection(client.folders, thread)
+
+    def files(self, folder: str) -> SyncFiles:
+        """Return the part about the files in a folder, which has this name or id."""
+        return SyncFiles(self._client.files(folder), self._thread)
 
     def me(self) -> Caller:
         """Return who the service takes the caller for."""

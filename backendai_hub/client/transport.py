@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -74,7 +74,7 @@ class _Request(msgspec.Struct, frozen=True):
     timeout: aiohttp.ClientTimeout
     again: Again = Again.ALWAYS
     content: bytes | None = None
-    params: dict[str, str] = {}
+    params: dict[str, str] | list[tuple[str, str]] = {}
     headers: dict[str, str] = {}
     act_for: str | None = None
 
@@ -216,6 +216,34 @@ class Transport:
                     yield part
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 raise _unreachable(error) from error
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        act_for: str | None = None,
+    ) -> aiohttp.ClientResponse:
+        """Send a request once, and return its answer, which the caller closes.
+
+        For what is more than documents: content, with headers that tell of it.
+        """
+        request = _Request(
+            method=method,
+            path=path,
+            content=content,
+            params=_present(params) if isinstance(params, Mapping) else [*params],
+            headers=dict(headers or {}),
+            act_for=act_for,
+            again=Again.NEVER,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=10.0, sock_read=max(self._timeout, 120.0)
+            ),
+        )
+        return await self._open(request)
 
     def _write(
         self,
