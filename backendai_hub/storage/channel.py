@@ -16,7 +16,6 @@ from backendai_hub.storage.ops import Operation, Progress
 
 PAUSE_SECONDS: Final = 0.2
 """How often progress is told at most."""
-BUFFER: Final = 4 << 20
 
 
 class ServiceLeftError(Exception):
@@ -33,7 +32,7 @@ class Channel:
         self._clock = clock
         self._told_at = clock()
         sock.setblocking(True)  # noqa: FBT003 - the standard library's signature
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        wire.widen(sock)
 
     def request(self) -> Operation[Any]:
         """Read what is asked."""
@@ -118,7 +117,7 @@ class Channel:
         have = 0
         while have < len(buffer):
             try:
-                count = self._sock.recv_into(buffer[have:])
+                count = self._sock.recv_into(buffer[have:], 0, socket.MSG_WAITALL)
             except ConnectionError:
                 break
             have += count

@@ -13,7 +13,6 @@ from backendai_hub.storage import wire
 from backendai_hub.storage.ops import Operation
 
 T = TypeVar("T")
-BUFFER: Final = 4 << 20
 MOST_READ: Final = 256 << 10
 
 
@@ -33,7 +32,7 @@ class Connection:
         self._deadline = deadline
         self._loop = asyncio.get_running_loop()
         sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        wire.widen(sock)
 
     async def ask(self, operation: Operation[Any]) -> None:
         """Send what is to be done."""
@@ -49,11 +48,23 @@ class Connection:
 
     async def send(self, content: bytes | memoryview) -> None:
         """Send bytes as fast as the worker takes them."""
+        content = self._send_at_once(memoryview(content))
+        if not content:
+            return
         try:
             async with asyncio.timeout(self._deadline):
                 await self._loop.sock_sendall(self._sock, content)
         except TimeoutError as error:
             raise self._silent(self._deadline) from error
+        except OSError as error:
+            raise self._ended() from error
+
+    def _send_at_once(self, content: memoryview) -> memoryview:
+        """Send what there is room for; mostly there is, and nobody has to wait."""
+        try:
+            return content[self._sock.send(content) :]
+        except BlockingIOError:
+            return content
         except OSError as error:
             raise self._ended() from error
 

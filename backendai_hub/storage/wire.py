@@ -9,6 +9,7 @@ its length, up to one of length zero; a second answer or refusal says how it end
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Iterator
 from typing import Any, Final
@@ -22,6 +23,7 @@ LENGTH: Final = struct.Struct(">I")
 LARGEST_FRAME: Final = 64 << 20
 PIECE: Final = 1 << 20
 """How much is read and sent at once."""
+_SNDBUFFORCE: Final = 32
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -53,6 +55,14 @@ Reply = Progress | Go | Answer | Refusal
 _encoder: Final = msgspec.msgpack.Encoder()
 _requests: Final = msgspec.msgpack.Decoder(Request)
 _replies: Final[msgspec.msgpack.Decoder[Reply]] = msgspec.msgpack.Decoder(Reply)
+
+
+def widen(sock: socket.socket) -> None:
+    """Have room for several pieces in a connection, so that nobody waits for each."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SNDBUFFORCE, 4 * PIECE)
+    except OSError:  # only root may go beyond the system's limit
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * PIECE)
 
 
 def frame(message: Request | Reply) -> bytes:
