@@ -27,6 +27,7 @@ from backendai_hub.operations.platform import Platform
 LABEL = "storage/"
 """Nodes are labelled with this and the name of each storage host they reach."""
 REACHED = "yes"
+_ABOUT_FOLDERS = ("vfolders", "vfolder_permissions")
 
 
 async def choose_mounts(
@@ -37,18 +38,25 @@ async def choose_mounts(
     requests: Sequence[MountRequest],
 ) -> list[Mount]:
     """Return what a session of *user* in a project mounts; raises refusals."""
-    async with platform.database.read() as connection:
-        known = await folders.list_mountable(
+    database, keypair_id = platform.database, principal.keypair_id
+    known = await database.recall(
+        ("mountable", user.id, user.domain_id, frozenset(user.projects)),
+        lambda connection: folders.list_mountable(
             connection,
             user_id=user.id,
             domain_id=user.domain_id,
             project_ids=user.projects,
-        )
-        if not known and not requests:
-            return []
-        permissions = await folders.load_host_permissions(
-            connection, user_id=user.id, keypair_id=principal.keypair_id
-        )
+        ),
+        _ABOUT_FOLDERS,
+    )
+    if not known and not requests:
+        return []
+    permissions = await database.recall(
+        ("host permissions", user.id, keypair_id),
+        lambda connection: folders.load_host_permissions(
+            connection, user_id=user.id, keypair_id=keypair_id
+        ),
+    )
     context = MountContext(
         user_id=user.id, project_id=project_id, permissions=permissions
     )
