@@ -13,7 +13,7 @@ ALL = {
     "spawn": "benchmarks.spawn.run",
     "proxy": "benchmarks.proxy.compare",
     "api": "benchmarks.api.run",
-    "data": "benchmarks.data.http",
+    "uploads": "benchmarks.data.http",
     "data": "benchmarks.data.run",
 }
 

@@ -173,6 +173,7 @@ class Action(StrEnum):
     EMPTY_FILE_TRASH = "file:empty-trash"
     EXTRACT_FILE = "file:extract"
     WRITE_FILE = "file:write"
+    CHECK_UPLOADS = "upload:check"
     UPLOAD_FILE = "file:upload"
     CONTINUE_UPLOAD = "upload:serve"
     END_UPLOAD = "upload:end"
@@ -341,6 +342,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.EMPTY_FILE_TRASH: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.EXTRACT_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.WRITE_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
+    _A.CHECK_UPLOADS: (None, _ANYBODY),
     _A.UPLOAD_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.CONTINUE_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.END_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),

@@ -31,7 +31,7 @@ HIGHEST: Final = (1 << 63) - 1
 """No file is longer; JSON and the databases can still tell such a number."""
 
 ChecksumKind = Literal["sha1", "sha256", "md5", "crc32"]
-CHECKSUMS: Final[Mapping[str, int]] = MappingProxyType(
+CHECKSUMS: Final[Mapping[ChecksumKind, int]] = MappingProxyType(
     {"sha1": 20, "sha256": 32, "md5": 16, "crc32": 4}
 )
 """The checksums a chunk may come with, and how many bytes each has."""
@@ -196,9 +196,9 @@ def read_checksum(given: str | None) -> Checksum | None:
 
 
 def _kind_of(name: str) -> ChecksumKind:
-    for kind in ("sha1", "sha256", "md5", "crc32"):
+    for kind in CHECKSUMS:
         if name == kind:
-            return kind  # type: ignore[return-value]
+            return kind
     raise MalformedRequestError(
         f"Upload-Checksum: {name[:16]!r} is not known here; use {', '.join(CHECKSUMS)}"
     )

@@ -19,7 +19,7 @@ from backendai_hub.api.problems import Problem
 from backendai_hub.core.access import MATRIX, Action
 from backendai_hub.handlers.base import APIHandler, Operation, operation
 
-_METHODS = ("get", "post", "put", "patch", "delete")
+_METHODS = ("get", "head", "options", "post", "put", "patch", "delete")
 
 
 def list_operations(

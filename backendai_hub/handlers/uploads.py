@@ -124,6 +124,14 @@ class _TusHandler(APIHandler):
         if writer is not None:
             self.platform.folder_work.begin(f"end {self.request_id}", writer.close)
 
+    def tell_terms(self) -> None:
+        """Tell what of the protocol is spoken here, and how much a file may have."""
+        most = self.platform.settings.max_upload_size
+        self.set_header("Tus-Extension", ",".join(EXTENSIONS))
+        self.set_header("Tus-Checksum-Algorithm", ",".join(CHECKSUMS))
+        if most:
+            self.set_header("Tus-Max-Size", str(most))
+
     def show(self, standing: Standing) -> None:
         """Tell how far the upload is."""
         self.set_header("Upload-Offset", str(standing.offset))
@@ -145,16 +153,11 @@ class UploadsHandler(_TusHandler):
 
     path = "api/folders/{folder_id}/uploads"
 
+    @operation(Action.CHECK_UPLOADS, status=204)
     async def options(self, folder_id: str) -> None:
         """Say what of the protocol is spoken here; anybody may know."""
         del folder_id
-        most = self.platform.settings.max_upload_size
-        self.set_header("Tus-Extension", ",".join(EXTENSIONS))
-        self.set_header("Tus-Checksum-Algorithm", ",".join(CHECKSUMS))
-        if most:
-            self.set_header("Tus-Max-Size", str(most))
-        self.clear_header("Content-Type")
-        self.set_status(204)
+        self.tell_terms()
 
     async def begin(self) -> None:
         """Keep room for the file, and take a first part if one comes along."""
@@ -202,9 +205,11 @@ class UploadHandler(_TusHandler):
 
     path = "api/uploads/{upload_id}"
 
+    @operation(Action.CHECK_UPLOADS, status=204)
     async def options(self, upload_id: str) -> None:
-        """Say what of the protocol is spoken here."""
-        await UploadsHandler.options(self, upload_id)  # type: ignore[arg-type]
+        """Say what of the protocol is spoken here; anybody may know."""
+        del upload_id
+        self.tell_terms()
 
     async def begin(self) -> None:
         """Find the upload, and begin to take a part."""

@@ -567,7 +567,8 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /** Tell what a download would be. */
+        head: operations["head_api_folders_folder_id_content"];
         patch?: never;
         trace?: never;
     };
@@ -771,7 +772,8 @@ export interface paths {
         /** Begin an upload, with a first part if one comes along. */
         post: operations["post_api_folders_folder_id_uploads"];
         delete?: never;
-        options?: never;
+        /** Say what of the protocol is spoken here; anybody may know. */
+        options: operations["options_api_folders_folder_id_uploads"];
         head?: never;
         patch?: never;
         trace?: never;
@@ -2323,8 +2325,10 @@ export interface paths {
         post?: never;
         /** End an upload that is not complete. */
         delete: operations["delete_api_uploads_upload_id"];
-        options?: never;
-        head?: never;
+        /** Say what of the protocol is spoken here; anybody may know. */
+        options: operations["options_api_uploads_upload_id"];
+        /** Tell how much of an upload is safe. */
+        head: operations["head_api_uploads_upload_id"];
         /** Add a part; the file appears with the last one. */
         patch: operations["patch_api_uploads_upload_id"];
         trace?: never;
@@ -8283,6 +8287,37 @@ export interface operations {
             };
         };
     };
+    head_api_folders_folder_id_content: {
+        parameters: {
+            query?: {
+                path?: string;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Tell what a download would be. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_api_folders_folder_id_copy: {
         parameters: {
             query?: never;
@@ -8716,6 +8751,35 @@ export interface operations {
         responses: {
             /** @description Begin an upload, with a first part if one comes along. */
             201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    options_api_folders_folder_id_uploads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Say what of the protocol is spoken here; anybody may know. */
+            204: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12939,6 +13003,64 @@ export interface operations {
         responses: {
             /** @description End an upload that is not complete. */
             204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    options_api_uploads_upload_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Say what of the protocol is spoken here; anybody may know. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    head_api_uploads_upload_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Tell how much of an upload is safe. */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
