@@ -67,8 +67,10 @@ class PlainHandler(web.RequestHandler):
 
     def prepare(self) -> None:
         self.request.connection.set_max_body_size(1 << 40)
-        path = Path(self.settings["folder"], "plain")
-        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        # A new file that replaces the old one at its end, as an upload does: to write
+        # over blocks that a disk has already is something else.
+        self.path = Path(self.settings["folder"], "plain.new")
+        self.file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def data_received(self, chunk: bytes) -> None:
         view = memoryview(chunk)
@@ -78,6 +80,7 @@ class PlainHandler(web.RequestHandler):
     async def put(self, _name: str) -> None:
         await asyncio.to_thread(os.fsync, self.file)
         os.close(self.file)
+        self.path.replace(self.path.with_suffix(""))
 
 
 @web.stream_request_body
@@ -124,9 +127,11 @@ async def put(port: int, path: str, source: Path) -> float:
 
 async def copy(source: Path, target: Path) -> float:
     began = time.perf_counter()
-    for argv in (["cp", str(source), str(target)], ["sync", str(target)]):
+    draft = target.with_suffix(".new")
+    for argv in (["cp", str(source), str(draft)], ["sync", str(draft)]):
         process = await asyncio.create_subprocess_exec(*argv)
         assert not await process.wait()
+    draft.replace(target)
     return time.perf_counter() - began
 
 
