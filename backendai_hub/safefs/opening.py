@@ -115,15 +115,14 @@ def _open_checked(
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise OSError(errno.ENXIO, "neither a file nor a folder")
-        return reopen(seen, flags & ~_NEW)
+        return reopen(seen, flags)
     finally:
         os.close(seen)
 
 
 def reopen(descriptor: int, flags: int) -> int:
     """Open again, with other *flags*, exactly what *descriptor* is open on."""
-    flags = (flags & ~os.O_NOFOLLOW) | os.O_CLOEXEC
-    return os.open(f"/proc/self/fd/{descriptor}", flags)
+    return os.open(f"/proc/self/fd/{descriptor}", flags & ~os.O_NOFOLLOW)
 
 
 def _follow(

@@ -15,7 +15,13 @@ import pytest
 
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.safefs import kernel, opening
-from backendai_hub.safefs.opening import Way, open_beneath, open_folder, open_root
+from backendai_hub.safefs.opening import (
+    Way,
+    current_way,
+    open_beneath,
+    open_folder,
+    open_root,
+)
 from tests.unit.safefs_trees import (
     HAS_OPENAT2,
     count_descriptors,
@@ -163,6 +169,25 @@ def test_making_a_file_opens_the_one_that_is_there_or_makes_it(folder, root):
     os.close(again)
     with refusal(errno.EEXIST):
         open_and_close(root, ("file",), os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+
+def test_a_file_that_somebody_makes_at_the_same_moment_is_opened(
+    folder, root, monkeypatch
+):
+    """Between our looking for it and our making it."""
+    owner, name = (kernel, "openat2") if current_way() is Way.KERNEL else (os, "open")
+    real = getattr(owner, name)
+
+    def late(*args, **options):
+        if any(isinstance(a, int) and a & os.O_EXCL and a & os.O_CREAT for a in args):
+            monkeypatch.undo()
+            (folder / "file").write_text("theirs")
+        return real(*args, **options)
+
+    monkeypatch.setattr(owner, name, late)
+    opened = open_beneath(root, ("file",), os.O_RDWR | os.O_CREAT)
+    assert os.read(opened, 9) == b"theirs"
+    os.close(opened)
 
 
 def test_missing_and_wrong_kinds_are_told_apart(folder, root):
@@ -314,7 +339,7 @@ def test_a_folder_mounted_from_the_same_file_system_is_a_mount_too(
 @pytest.mark.skipif(not HAS_OPENAT2, reason="no openat2 here")
 def test_the_kernel_is_asked_where_it_can_be():
     opening.choose_way(None)
-    assert opening.current_way() is Way.KERNEL
+    assert current_way() is Way.KERNEL
 
 
 def test_a_path_longer_than_the_kernel_takes_is_refused(root):
