@@ -67,7 +67,7 @@ class TestFilesThatBecomeTooLarge:
         ):
             tree.copy(path("top"), path("copy"))
         assert everything(folder) == before
-        assert count_descriptors() == opened
+        assert count_descriptors() <= opened
 
     def test_unpacking_leaves_nothing_behind(self, tree, folder):
         archive = archive_of(fill(tree))
@@ -81,7 +81,7 @@ class TestFilesThatBecomeTooLarge:
             extract(tree, archive, path("out"))
         os.close(archive)
         assert everything(folder) == before
-        assert count_descriptors() == opened - 1
+        assert count_descriptors() <= opened - 1
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("way")
 def _nothing_stays_open(tree):
     before = count_descriptors()
     yield
-    assert count_descriptors() == before
+    assert count_descriptors() <= before
 
 
 class TestLooking:
