@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ssl
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -305,7 +306,7 @@ class Transport:
                 answer = await self._connected().request(
                     request.method,
                     self.api_url + request.path,
-                    data=request.content,
+                    data=_as_body(request.content),
                     params=request.params,
                     headers={**request.headers, **self._identity(request.act_for)},
                     timeout=request.timeout,
@@ -343,6 +344,13 @@ class Transport:
                 headers=_HEADERS,
             )
         return self._session
+
+
+def _as_body(content: bytes | None) -> bytes | io.BytesIO | None:
+    """Have what is long sent in parts, so that the loop goes on meanwhile."""
+    if content is None or len(content) < _NEXT_PART:
+        return content
+    return io.BytesIO(content)
 
 
 async def _accept(answer: aiohttp.ClientResponse) -> aiohttp.ClientResponse:

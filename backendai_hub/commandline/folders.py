@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from functools import partial
 from typing import Any, Final
@@ -13,16 +12,15 @@ from backendai_hub.commandline.asking import Asking, make_command
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.nouns import group_of, make_create
-from backendai_hub.core.errors import HubError, InvalidRequestError
-from backendai_hub.core.vfolders import FolderPermission, FolderTask, TaskState
+from backendai_hub.commandline.tasks import watch_task
+from backendai_hub.core.errors import HubError
+from backendai_hub.core.vfolders import FolderPermission
 
 _FOLDER: Final = click.Argument(["folder"], metavar="NAME", type=NounName("folder"))
 _FOLDERS: Final = click.Argument(
     ["folders"], metavar="NAME...", nargs=-1, required=True, type=NounName("folder")
 )
 _PERMISSION: Final = click.Choice([str(p) for p in FolderPermission])
-_POLL_SECONDS: Final = 0.5
-_OVER: Final = {TaskState.DONE, TaskState.FAILED, TaskState.CANCELLED}
 
 
 async def _rename(asking: Asking, *, folder: str, name: str) -> None:
@@ -93,7 +91,7 @@ async def _clone(
     given = {key: value for key, value in more.items() if value not in {None, ""}}
     answer = await asking.client.folder_verbs.clone(folder, name, **given)
     if wait:
-        await _watch(asking, answer.task)
+        await watch_task(asking, answer.task)
     asking.output.show_one(await asking.client.folders.get(answer.folder.id))
 
 
@@ -101,33 +99,8 @@ async def _wait_for(asking: Asking, folder_id: str, kind: str) -> None:
     page = await asking.client.folder_verbs.tasks(folder=folder_id)
     for task in page.items:
         if task.kind == kind:
-            await _watch(asking, task)
+            await watch_task(asking, task)
             return
-
-
-async def _watch(asking: Asking, task: FolderTask) -> None:
-    """Follow a task to its end, with a bar where there is a terminal."""
-    shows = sys.stderr.isatty() and not asking.output.as_json
-    try:
-        while task.state not in _OVER:
-            if shows:
-                click.echo(f"\r{show_progress(task)}", nl=False, err=True)
-            await asyncio.sleep(_POLL_SECONDS)
-            task = await asking.client.folder_verbs.task(task.id)
-    finally:
-        if shows:
-            click.echo("\r\x1b[K", nl=False, err=True)
-    if task.state != TaskState.DONE:
-        raise InvalidRequestError(f"{task.kind}: {task.error or task.state}")
-
-
-def show_progress(task: FolderTask, width: int = 30) -> str:
-    """Draw how far a task is."""
-    if not task.total:
-        return f"{task.kind} {task.done} {task.unit}".rstrip()
-    full = min(width, width * task.done // task.total)
-    bar = "#" * full + "." * (width - full)
-    return f"{task.kind} [{bar}] {100 * task.done // task.total}%"
 
 
 # --- sharing ---------------------------------------------------------------------
@@ -431,6 +404,31 @@ folder.add_made(
         for name, ask, params, text in _COMMANDS
     }
 )
+
+
+def _make_file_command(name: str) -> click.Command:
+    from backendai_hub.commandline.files import (  # noqa: PLC0415 - when it is called
+        make_file_command,
+    )
+
+    return make_file_command(name)
+
+
+_OF_FILES: Final = (
+    "ls",
+    "mkdir",
+    "mv",
+    "cp",
+    "extract",
+    "rm",
+    "trash",
+    "untrash",
+    "cat",
+    "edit",
+    "upload",
+    "download",
+)
+folder.add_made({name: partial(_make_file_command, name) for name in _OF_FILES})
 
 
 def make_transfer() -> click.Command:

@@ -92,6 +92,7 @@ async def begin_extracting(
         "conflict": body.conflict,
         "members": min(body.most_members, limits.members),
         "skip_links": body.skip_links,
+        "most": most,
         "reserved": await _room_for(platform, opened.folder, most),
     }
     return await _begin(platform, opened, who, TaskKind.EXTRACT, arguments)
@@ -173,8 +174,13 @@ async def _extract(
             path=given["path"],
             target=given["target"],
             conflict=Conflict(given["conflict"]),
-            limits=Limits(members=given["members"], skip_links=given["skip_links"]),
-            most_bytes=given["reserved"],
+            limits=Limits(
+                members=given["members"],
+                bytes=given["most"],
+                skip_links=given["skip_links"],
+            ),
+            # An archive that is too large says so; for another there may be no room.
+            most_bytes=given["reserved"] if given["reserved"] < given["most"] else None,
         ),
         deadline=LONG,
         on_progress=notes,
