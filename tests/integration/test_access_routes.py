@@ -186,7 +186,7 @@ async def make_tenant(
     key = await admin.make("keypairs", user=user)
     made["keypairs"] = key["id"]
     async with KeyAPI(stack.url, key["name"], key["secret"]) as person:
-        folder = await person.make("folders", name=f"folder-{word}")
+        folder = await person.make("folders", name=f"folder-{word}", cloneable=True)
         made["folders"] = folder["id"]
     made |= await make_resources(stack, admin, word, made, domain)
     async with stack.client(user) as spawner:
