@@ -99,10 +99,13 @@ def check_target(target: str) -> None:
 
 
 def _find_source(mount: MountSpec, site: Site) -> Step:
+    root, parts, subpath = "", list(mount.parts), list(mount.subpath)
     if mount.unmanaged:
-        root, parts = _find_unmanaged(mount, site.unmanaged_roots)
+        # Whoever may write above it can change where it leads, as inside a folder.
+        root, inside = _find_unmanaged(mount, site.unmanaged_roots)
+        parts, subpath = [], [*inside, *subpath]
     elif mount.host in site.hosts:
-        root, parts = site.hosts[mount.host], list(mount.parts)
+        root = site.hosts[mount.host]
         if not parts:
             raise RuntimeFailure(f"nothing leads to the folder for {mount.target}")
     else:
@@ -111,19 +114,24 @@ def _find_source(mount: MountSpec, site: Site) -> Step:
             f" folder for {mount.target} is; an operator has to name it in"
             " BackendAIAgent.storage_hosts"
         )
-    owner = None
-    if mount.owner_uid is not None and mount.owner_gid is not None:
-        owner = (mount.owner_uid, mount.owner_gid)
     return Step(
         host=mount.host,
         target=mount.target,
         root=root,
         parts=parts,
-        subpath=list(mount.subpath),
-        make=mount.make,
+        subpath=subpath,
+        make=mount.make and not mount.unmanaged,
         read_only=mount.read_only,
-        owner=owner,
+        owner=_find_owner(mount),
     )
+
+
+def _find_owner(mount: MountSpec) -> tuple[int, int] | None:
+    if mount.unmanaged:  # it has owners of its own, and keeps them
+        return None
+    if mount.owner_uid is None or mount.owner_gid is None:
+        return None
+    return (mount.owner_uid, mount.owner_gid)
 
 
 def _find_unmanaged(mount: MountSpec, roots: Sequence[str]) -> tuple[str, list[str]]:

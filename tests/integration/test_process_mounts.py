@@ -455,8 +455,6 @@ async def test_unmanaged_folders_are_as_they_are(node, host, tmp_path):
         "/home/work/data",
         "ro",
         unmanaged=str(path),
-        owner_uid=None,
-        owner_gid=None,
     )
     program = READ + 'attempt("whose", lambda: os.stat("/home/work/data/x").st_uid)'
     answer = await ask(node, keeper, program, mount)

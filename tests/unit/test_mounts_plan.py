@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,12 @@ def test_no_way_leads_to_the_root_of_a_host():
 def test_unmanaged_paths_lie_below_what_the_operator_allows():
     site = Site(hosts={"local": "/srv"}, unmanaged_roots=["/data"], may_mount=True)
     [step] = plan_steps([at("/x", unmanaged="/data/sets/a", parts=[])], site, ANN)
-    assert (step.root, step.parts) == ("/data", ["sets", "a"])
+    assert (step.root, step.parts, step.subpath) == ("/data", [], ["sets", "a"])
+    assert step.owner is None
+    plain = replace(site, may_mount=False)
+    with pytest.raises(RuntimeFailure, match="only whole folders"):
+        plan_steps([at("/x", unmanaged="/data/sets/a")], plain, ANN)
+    assert plan_steps([at("/x", unmanaged="/data")], plain, ANN)
     for path in ("/etc", "/database", "/data/../etc", "data/x", "/"):
         with pytest.raises(RuntimeFailure, match="unmanaged_roots"):
             plan_steps([at("/x", unmanaged=path)], site, ANN)
