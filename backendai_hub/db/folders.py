@@ -41,6 +41,7 @@ from backendai_hub.db.tables import (
     DomainRow,
     FolderGrantRow,
     FolderRow,
+    InvitationRow,
     KeypairPolicyRow,
     KeypairRow,
     MembershipRow,
@@ -299,6 +300,20 @@ async def drop_grant(tx: Transaction, folder_id: str, user_id: str) -> bool:
         )
     )
     return bool(gone.rowcount)
+
+
+async def move_folders(tx: Transaction, user_id: str, domain_id: str) -> None:
+    """Take somebody's folders along into another domain, where nobody shares them."""
+    owned = select(FolderRow.id).where(FolderRow.user_id == user_id)
+    for row in (FolderGrantRow, InvitationRow):
+        await tx.execute(delete(row).where(row.folder_id.in_(owned)))
+    await tx.execute(delete(FolderGrantRow).where(FolderGrantRow.user_id == user_id))
+    await tx.execute(delete(InvitationRow).where(InvitationRow.invitee_id == user_id))
+    await tx.execute(
+        update(FolderRow)
+        .where(FolderRow.user_id == user_id)
+        .values(domain_id=domain_id, revision=FolderRow.revision + 1)
+    )
 
 
 async def load_host_permissions(

@@ -88,14 +88,20 @@ async def find_access(
     connection: AsyncConnection, principal: Principal, folder: FolderRecord
 ) -> FolderPermission | None:
     """Return what somebody may do inside a folder; None: they may not open it."""
+    given = await folders.find_grant(connection, folder.id, principal.id)
+    return choose_access(principal, folder, given)
+
+
+def choose_access(
+    principal: Principal, folder: FolderRecord, given: FolderPermission | None
+) -> FolderPermission | None:
+    """Choose what somebody may do inside a folder, knowing what they were given."""
     if folder.user_id == principal.id:
         return FolderPermission(folder.permission)
     of_project = folder.project_id is not None
     member = of_project and folder.project_id in principal.holds
-    if member or not of_project:
-        given = await folders.find_grant(connection, folder.id, principal.id)
-        if given is not None:
-            return given
+    if given is not None and (member or not of_project):
+        return given
     if member or (of_project and manages(principal, folder, _UPDATE)):
         return FolderPermission(folder.permission)
     if folder.is_model_store and folder.domain_id == principal.domain_id:

@@ -35,7 +35,7 @@ from backendai_hub.db.nouns import Item
 from backendai_hub.db.session_mounts import count_live
 from backendai_hub.db.tables import DomainRow, FolderRow, UserRow
 from backendai_hub.operations.folder_access import (
-    find_access,
+    choose_access,
     load_permissions,
     owns,
     require_owner,
@@ -264,12 +264,13 @@ class FolderRules(Rules):
         ids = [folder.id for folder in shown]
         known = await folders.list_folders(connection, FolderRow.id.in_(ids))
         records = {record.id: record for record in known}
+        given = await folders.load_grants_of(connection, principal.id, ids)
         seen: list[Folder] = []
         for folder in shown:
             record = records.get(folder.id)
             if record is None:
                 continue
-            access = await find_access(connection, principal, record)
+            access = choose_access(principal, record, given.get(record.id))
             seen.append(
                 msgspec.structs.replace(
                     folder,

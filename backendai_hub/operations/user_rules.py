@@ -14,7 +14,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Noun
 from backendai_hub.core.tenancy import Role, UserStatus
-from backendai_hub.db import nouns, purges, tenancy
+from backendai_hub.db import folders, nouns, purges, tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.nouns import Item
 from backendai_hub.db.tables import (
@@ -176,6 +176,7 @@ class UserRules(Rules):
             await tenancy.drop_admin_keys(tx, old["id"])
         await _keep_a_superadmin(platform, tx, old, changes)
         if "domain_id" in changes:
+            await folders.move_folders(tx, old["id"], changes["domain_id"])
             await tenancy.remove_members(tx, old["id"])
             first = await tenancy.find_project(
                 tx.connection, changes["domain_id"], platform.settings.join_project

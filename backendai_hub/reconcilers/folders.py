@@ -65,8 +65,15 @@ class FoldersReconciler(Reconciler):
         now = monotonic()
         if now >= self._upkeep_at:
             self._upkeep_at = now + UPKEEP_SECONDS
-            begun += await self.look_after()
+            # Counting what is on a slow host holds up nothing else.
+            self.platform.folder_work.begin("upkeep", self._look_after)
         return begun
+
+    async def _look_after(self) -> None:
+        try:
+            await self.look_after()
+        except Exception:
+            log.exception("looking after folders failed")
 
     async def look_after(self) -> int:
         """Empty the trash, apply limits, count sizes, and forget what is long over."""

@@ -214,3 +214,24 @@ async def test_a_purged_projects_folders_go_with_it(archive: Archive):
     await office.purge("project", project.id)
     await archive.settle()
     assert not place.exists()
+
+
+async def test_who_moves_to_another_domain_takes_their_folders_along(archive: Archive):
+    office = archive.office
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    made = await archive.make(alice, "data")
+    await archive.share(alice, "data", bob)
+    await archive.make(bob, "theirs")
+    await archive.share(bob, "theirs", alice)
+    assert (await archive.read(boss, made.id)).domain == "default"
+    await office.make_domain("elsewhere", allowed_vfolder_hosts={"local": ["*"]})
+    await office.change("user", "alice", domain="elsewhere")
+    alice = await archive.person("alice")
+    assert await archive.names(alice) == ["data"]
+    assert (await archive.read(alice, "data")).domain == "elsewhere"
+    assert await archive.names(bob) == ["theirs"]
+    with pytest.raises(NotFoundError):
+        await archive.read(boss, made.id)
+    (outcome,) = await archive.invite(alice, "data", "bob")
+    assert "nobody 'bob' in this domain" in outcome.error
