@@ -25,7 +25,9 @@ LOGOUT: Final = "logout"
 GENESIS: Final = "0" * 64
 """What stands for the hash of the row before the first."""
 
-_READING: Final = frozenset({"read", "open", "serve", "check", "verify", "installs"})
+_READING: Final = frozenset(
+    {"read", "open", "serve", "check", "verify", "installs", "download"}
+)
 
 
 class Result(StrEnum):

@@ -193,7 +193,7 @@ class TextHandler(ContentsHandler):
         """Read a small file of text, to be edited."""
         query = self.decode_query(PathQuery)
         opened = await self.open_to_take(folder_id)
-        found = await verbs.read_text(self.platform, opened, query.path)
+        found = await verbs.load_text(self.platform, opened, query.path)
         self.set_header("ETag", f'"{found.tag}"')
         return found
 
@@ -202,7 +202,7 @@ class TextHandler(ContentsHandler):
         """Write a small file of text; with If-Match, only if it is as it was then."""
         query = self.decode_query(PathQuery)
         opened = await self.open_to_add(folder_id)
-        entry = await verbs.write_text(
+        entry = await verbs.store_text(
             self.platform, opened, query.path, body.text, if_tag=self._wanted_tag()
         )
         self.set_header("ETag", f'"{entry.tag}"')

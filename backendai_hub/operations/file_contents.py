@@ -146,7 +146,7 @@ async def open_archive(
 # --- text --------------------------------------------------------------------------
 
 
-async def read_text(platform: Platform, opened: OpenFolder, path: str) -> TextFile:
+async def load_text(platform: Platform, opened: OpenFolder, path: str) -> TextFile:
     """Read a small file of text."""
     reader = await platform.storage.download(
         opened.host, ReadFile(place=opened.place, path=path)
@@ -170,7 +170,7 @@ async def read_text(platform: Platform, opened: OpenFolder, path: str) -> TextFi
     )
 
 
-async def write_text(
+async def store_text(
     platform: Platform,
     opened: OpenFolder,
     path: str,

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
     "backendai_hub/storage/**/*.py",
     "backendai_hub/handlers/*.py",
+    "backendai_hub/operations/file*.py",
     "backendai_hub/operations/folder*.py",
     "backendai_hub/operations/upload*.py",
     "agent/backendai_agent/mounts*.py",

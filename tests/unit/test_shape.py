@@ -30,7 +30,7 @@ VERBS = [method.lower() for method in web.RequestHandler.SUPPORTED_METHODS]
 ROUTED = (*API, *AGENTS, *PAGES, ConsoleHandler)
 WITHOUT_ACTION = {AssetHandler, OAuthCallbackHandler}
 """Built files, and JupyterHub's own callback: nothing of ours to allow."""
-READING = {"read", "open", "serve", "check", "verify", "installs", "start"}
+READING = {"read", "open", "serve", "check", "verify", "installs", "start", "download"}
 """What the second half of an action may be where a GET does it."""
 
 
