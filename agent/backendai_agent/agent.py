@@ -59,6 +59,7 @@ from backendai_hub.api.agents import (
 from backendai_hub.core.agents import Isolation
 
 REDISCOVER_SECONDS = 60.0
+AWAIT_SECONDS = 10.0
 RENEW_CHECK_SECONDS = 3600.0
 RENEW_RETRY_SECONDS = 60.0
 ENROLL_LONGEST_PAUSE = 30.0
@@ -341,7 +342,8 @@ class Agent:
         while True:
             if await self._mounts.look():
                 self._say()
-            await asyncio.sleep(REDISCOVER_SECONDS)
+            complete = self._mounts.is_complete
+            await asyncio.sleep(REDISCOVER_SECONDS if complete else AWAIT_SECONDS)
 
 
 def _read_token(path: Path | None) -> str:

@@ -98,6 +98,11 @@ class Mounts:
         self.present: list[str] = []
 
     @property
+    def is_complete(self) -> bool:
+        """Whether every host answered when they were looked at."""
+        return len(self.present) == len(self._settings.hosts)
+
+    @property
     def notes(self) -> list[str]:
         """What people should know of this node's storage."""
         if not self._settings.hosts or self._site.may_mount:

@@ -63,7 +63,6 @@ async def make_agent(tmp_path, hub, host):
         agent.options = {
             "BackendAIAgent.runtime": "process",
             "BackendAIAgent.storage_hosts": f"local={host.root}",
-            "BackendAIAgent.mount_seconds": "5",
             "ProcessRuntime.network": "none",
             "ProcessRuntime.first_uid": str(400000 + 20000 * len(made)),
         }
@@ -194,6 +193,18 @@ async def test_every_container_of_a_cluster_sees_the_folders(hub, host, make_age
         await remove(hub, spec)
 
 
+async def test_a_host_that_comes_later_is_noticed(hub, host, make_agent, tmp_path):
+    agent = make_agent("node")
+    host.root.rename(tmp_path / "not-yet")
+    await agent.start()
+    report = await hub.until(lambda r: bool(r.isolation))
+    assert report.storage_hosts == []
+    assert "storage/local" not in report.labels
+    (tmp_path / "not-yet").rename(host.root)
+    report = await hub.until(lambda r: r.storage_hosts == ["local"])
+    assert report.labels["storage/local"] == "yes"
+
+
 async def test_a_folder_that_is_gone_is_said_to_the_owner(hub, host, make_agent):
     folder = host.add()
     agent = make_agent("node")
@@ -223,6 +234,7 @@ async def test_one_slow_turn_at_a_time_does_not_wait_for_a_host_that_hangs(
     hanging = stuck.add()
     agent = make_agent("node")
     agent.options["BackendAIAgent.start_concurrency"] = "1"
+    agent.options["BackendAIAgent.mount_seconds"] = "10"
     agent.options["BackendAIAgent.storage_hosts"] = f"stuck={stuck.root}"
     await agent.start()
     await hub.until(lambda r: r.storage_hosts == ["stuck"])
@@ -238,6 +250,6 @@ async def test_one_slow_turn_at_a_time_does_not_wait_for_a_host_that_hangs(
         assert hub.states(waiting[0].id) == ["preparing"]
         for job in waiting:
             end = await ended(hub, job)
-            assert "the storage host 'stuck' did not answer within 5 s" in end.reason
+            assert "the storage host 'stuck' did not answer within 10 s" in end.reason
     for spec in (*waiting, free):
         await remove(hub, spec)
