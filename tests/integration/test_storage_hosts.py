@@ -186,17 +186,21 @@ async def test_a_host_that_refuses_is_down_for_its_reason_and_comes_back(tmp_pat
 
 
 async def test_too_many_requests_at_once_are_refused_in_words(tmp_path):
+    troubles = tmp_path / "troubles.json"
     described = {
         "local": {
-            "path": str(tmp_path),
+            "path": str(tmp_path / "folders"),
             "driver": "fake",
-            "slow": {"stat-entry": 1.0},
+            "troubles_file": str(troubles),
             "most_requests": 2,
         }
     }
     async with running_hosts(described) as hosts:
         desk = await Desk(hosts).make()
-        asked = [desk.do(ops.StatEntry) for _ in range(4)]
+        troubles.write_text(json.dumps({"hang": ["stat-entry"]}))
+        asked = [asyncio.create_task(desk.do(ops.StatEntry)) for _ in range(4)]
+        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        troubles.write_text("{}")
         said = await asyncio.gather(*asked, return_exceptions=True)
         refused = [one for one in said if isinstance(one, UnavailableError)]
         assert refused, "at least one found no room"
