@@ -18,6 +18,7 @@ from backendai_hub.core.nouns import Noun, Verb
 from backendai_hub.core.tenancy import ProjectType
 from backendai_hub.core.times import format_time
 from backendai_hub.core.vfolders import (
+    RECOVERABLE,
     Folder,
     FolderPermission,
     FolderStatus,
@@ -31,6 +32,7 @@ from backendai_hub.core.vfolders import (
 )
 from backendai_hub.db import folder_tasks, folders, nouns, quota_scopes
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.folders import FolderRecord
 from backendai_hub.db.nouns import Item
 from backendai_hub.db.session_mounts import count_live
 from backendai_hub.db.tables import DomainRow, FolderRow, UserRow
@@ -202,7 +204,7 @@ class FolderRules(Rules):
             item = await nouns.find_item(connection, self.noun, shown.id)
             assert item is not None
             made = await self.present(connection, self.noun, [item])
-            return (await self.personalise(connection, principal, made))[0]
+            return (await self.personalise(platform, connection, principal, made))[0]
 
     # --- changing and showing ----------------------------------------------------
 
@@ -258,9 +260,13 @@ class FolderRules(Rules):
         return shown
 
     async def personalise(
-        self, connection: AsyncConnection, principal: Principal, shown: list[Any]
+        self,
+        platform: Platform,
+        connection: AsyncConnection,
+        principal: Principal,
+        shown: list[Any],
     ) -> list[Any]:
-        """Say what the caller may do inside each of them."""
+        """Say what the caller may do inside each of them, and how long it stays."""
         ids = [folder.id for folder in shown]
         known = await folders.list_folders(connection, FolderRow.id.in_(ids))
         records = {record.id: record for record in known}
@@ -276,17 +282,18 @@ class FolderRules(Rules):
                     folder,
                     access=None if access is None else str(access),
                     is_owner=owns(principal, record),
+                    purge_at=purge_time(platform, record),
                 )
             )
         return seen
 
 
-def purge_time(platform: Platform, trashed_at: Any) -> str | None:
-    """Return when what was thrown away then is removed for good."""
+def purge_time(platform: Platform, folder: FolderRecord) -> str | None:
+    """Return when a folder that is in the trash is removed for good."""
     days = platform.settings.folder_trash_days
-    if trashed_at is None or not days:
+    if folder.trashed_at is None or not days or folder.status not in RECOVERABLE:
         return None
-    return format_time(trashed_at + timedelta(days=days))
+    return format_time(folder.trashed_at + timedelta(days=days))
 
 
 def _as_model(columns: Columns) -> Columns:

@@ -71,7 +71,7 @@ async def list_nouns(
         page = found[: wanted.limit]
         rules = rules_of(noun)
         shown = await rules.present(connection, noun, page)
-        shown = await rules.personalise(connection, principal, shown)
+        shown = await rules.personalise(platform, connection, principal, shown)
     following = None
     if len(found) > wanted.limit:
         following = _write_cursor(wanted.order, page[-1])
@@ -185,7 +185,7 @@ async def read_noun(
         item = await find_visible(connection, principal, noun, reference)
         rules = rules_of(noun)
         shown = await rules.present(connection, noun, [item])
-        return (await rules.personalise(connection, principal, shown))[0]
+        return (await rules.personalise(platform, connection, principal, shown))[0]
 
 
 async def find_visible(
@@ -321,7 +321,9 @@ async def change_noun(
             old, new = _difference(before, shown)
             tx.audit(_act(noun, Verb.UPDATE, item, target, before=old, after=new))
             tx.wake("scheduler")
-            (shown,) = await rules.personalise(tx.connection, principal, [shown])
+            (shown,) = await rules.personalise(
+                platform, tx.connection, principal, [shown]
+            )
     except IntegrityError:
         raise ConflictError(
             f"another {noun.name} has that name already, perhaps in another spelling"

@@ -38,10 +38,14 @@ class Rules:
         return [nouns.present(noun, item) for item in items]
 
     async def personalise(
-        self, connection: AsyncConnection, principal: Principal, shown: list[Any]
+        self,
+        platform: Platform,
+        connection: AsyncConnection,
+        principal: Principal,
+        shown: list[Any],
     ) -> list[Any]:
-        """Add what depends on who looks."""
-        del connection, principal
+        """Add what depends on who looks, and on how the site is set up."""
+        del platform, connection, principal
         return shown
 
     async def settle(

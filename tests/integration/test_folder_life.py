@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -51,7 +51,13 @@ async def test_what_is_thrown_away_comes_back_with_all_that_was_in_it(
     (place / "a.txt").write_bytes(b"kept")
 
     thrown = await archive.trash(alice, "data")
-    assert (thrown.status, thrown.trashed_at is not None) == ("delete-pending", True)
+    assert thrown.status == "delete-pending"
+    assert thrown.trashed_at is not None
+    assert thrown.purge_at is not None
+    kept = datetime.fromisoformat(thrown.purge_at) - datetime.fromisoformat(
+        thrown.trashed_at
+    )
+    assert kept == timedelta(days=30)
     with pytest.raises(ConflictError, match="in the trash already"):
         await archive.trash(alice, made.id)
     with pytest.raises(ConflictError, match="restore it first"):
