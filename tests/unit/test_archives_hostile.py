@@ -338,6 +338,32 @@ class TestDamage:
         archive[1500] ^= 1
         refused(bytes(archive), "damaged")
 
+    def test_wrong_content_that_is_not_packed_is_noticed_too(self, refused):
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as archive:
+            archive.writestr("a", "content")
+        refused(made.getvalue().replace(b"content", b"kontent"), "damaged")
+
+    def test_members_are_where_the_directory_says(self, refused):
+        archive = zipped(("a", b"1"), ("b", b"2"))
+        second = archive.index(b"PK\3\4", 4)
+        refused(archive[:second] + b"XX" + archive[second + 2 :], "is not where")
+
+    def test_a_directory_has_nothing_but_its_lines(self, refused):
+        archive = zipped(("a", b"1"))
+        start, end = archive.index(b"PK\1\2"), archive.index(b"PK\5\6")
+        directory = archive[start:end] + b"surplus"
+        sizes = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(directory), start, 0)
+        refused(archive[:start] + directory + sizes, "ends in the middle")
+
+    def test_a_directory_may_be_in_any_order(self, tree, folder):
+        archive = zipped(("a", b"1"), ("b", b"2"))
+        start, end = archive.index(b"PK\1\2"), archive.index(b"PK\5\6")
+        second = archive.index(b"PK\1\2", start + 4)
+        turned = archive[second:end] + archive[start:second]
+        unpack_into(tree, archive[:start] + turned + archive[end:], "out")
+        assert everything(folder / "out") == {"a": "file b'1'", "b": "file b'2'"}
+
     def test_a_header_with_a_wrong_sum_is_noticed(self, refused):
         archive = bytearray(tarred(("a", b"1")))
         archive[0] ^= 1

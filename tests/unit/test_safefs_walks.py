@@ -249,6 +249,9 @@ class TestCopying:
         tree.make_folder(path("box"))
         (folder / "run").rename(folder / "box/run")
         (folder / "box").chmod(0o2700)
+        (folder / "box/inner").mkdir()
+        (folder / "box/inner").chmod(0o711)
+        os.utime(folder / "box/inner", (4, 4))
         os.utime(folder / "box", (5, 5))
         tree.copy(path("box"), path("copy"))
         facts = (folder / "copy/run").stat()
@@ -257,6 +260,8 @@ class TestCopying:
         box = (folder / "copy").stat()
         assert stat.S_IMODE(box.st_mode) == 0o700
         assert box.st_mtime == 5
+        inner = (folder / "copy/inner").stat()
+        assert (stat.S_IMODE(inner.st_mode), inner.st_mtime) == (0o711, 4)
 
     def test_holes_stay_holes(self, tree, folder):
         size = 64 * 1024 * 1024
@@ -341,6 +346,14 @@ class TestCopying:
                 tree.copy(path("top"), path("copy"), work=Work(limit=limit))
             assert everything(folder) == before
         tree.copy(path("top"), path("copy"), work=Work(limit=6))
+
+    def test_a_file_that_is_too_large_is_not_begun(self, tree, monkeypatch):
+        monkeypatch.setattr(copying, "_CHUNK", 4096)
+        write(tree, "file", bytes(50_000))
+        seen = []
+        with pytest.raises(LimitExceededError):
+            tree.copy(path("file"), path("copy"), work=Work(seen.append, limit=40_000))
+        assert seen == []
 
     def test_a_taken_name_is_decided_as_asked_and_nothing_is_left(self, tree, folder):
         write(tree, "a", b"new")
