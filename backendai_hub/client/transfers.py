@@ -11,9 +11,10 @@ import base64
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import msgspec
@@ -28,6 +29,7 @@ from backendai_hub.core.errors import (
     UnavailableError,
 )
 
+T = TypeVar("T")
 CHUNK: Final = 8 << 20
 """So much is sent, and acknowledged, at once."""
 _TUS: Final = {"Tus-Resumable": "1.0.0"}
@@ -104,6 +106,14 @@ class _Tries:
             raise error
         await asyncio.sleep(delay)
 
+    async def persist(self, verb: Callable[[], Awaitable[T]]) -> T:
+        """Do what may be done again until it is answered."""
+        while True:
+            try:
+                return await verb()
+            except HubError as error:
+                await self.bear(error)
+
 
 # --- up --------------------------------------------------------------------------
 
@@ -153,9 +163,14 @@ class Upload:
             identity,
         )
         known = resume.recall(*key) if resume is not None else ""
-        offset = await self._find_offset(known, size) if known else None
+        tries = _Tries()
+        offset = None
+        if known:
+            offset = await tries.persist(partial(self._find_offset, known, size))
         if offset is None:
-            known, offset = await self._begin(size, conflict), 0
+            # One that began and was not heard of is ended by the service in a day.
+            known = await tries.persist(partial(self._begin, size, conflict))
+            offset = 0
             if resume is not None:
                 resume.note(known, *key)
         await self._send_rest(known, opened, identity, offset, progress)
@@ -210,15 +225,10 @@ class Upload:
             progress(offset, size)
 
     async def _ask_offset(self, upload: str, size: int, tries: _Tries) -> int:
-        while True:
-            try:
-                found = await self._find_offset(upload, size)
-            except HubError as error:
-                await tries.bear(error)
-                continue
-            if found is None:
-                raise NotFoundError(f"{self._path}: the upload was ended; begin anew")
-            return found
+        found = await tries.persist(partial(self._find_offset, upload, size))
+        if found is None:
+            raise NotFoundError(f"{self._path}: the upload was ended; begin anew")
+        return found
 
     async def _send_chunk(
         self, upload: str, offset: int, chunk: bytes, checksum: str
