@@ -233,7 +233,8 @@ def postgres_database() -> Iterator[str]:
 
 
 async def _make_site(stack: Stack) -> Site:
-    await stack.start_service()
+    places = stack.folder.root / "folders"
+    await stack.start_service(f"--HubService.local_folders={places}")
     await stack.start_agent()
     keys: dict[str, tuple[str, str]] = {}
     things: dict[str, dict[str, dict[str, Any]]] = {}

@@ -236,6 +236,9 @@ async def test_more_than_a_page_is_read_page_by_page(site: Site, root: KeyAPI):
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda n: n.name)
 async def test_filters_narrow_a_list_to_what_is_so(root: KeyAPI, noun: Noun):
+    if noun.name == "folder":
+        await root.make("folders", name=fresh(), usage_mode="data")
+        await root.make("folders", name=fresh(), project="default", cloneable=True)
     items = (await root.get(f"api/{noun.plural}", params={"limit": "200"}))["items"]
     assert items
     for name in noun.filters:
