@@ -374,6 +374,11 @@ RESOURCE_OF: Final[Mapping[str, Resource | None]] = MappingProxyType(
 """Which scope an action needs; None: none, the credential itself is enough."""
 
 
+def is_for_anybody(action: str) -> bool:
+    """Tell whether anybody at all may do *action*, whatever it is done to."""
+    return MATRIX.get(action) == _ANYBODY
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who is asking, and with what kind of credential.
 

@@ -27,6 +27,7 @@ from backendai_hub.core.access import (
     Caller,
     Principal,
     Reach,
+    is_for_anybody,
     reach,
 )
 from backendai_hub.core.nouns import NOUNS
@@ -157,7 +158,7 @@ def _answer_people(path: str, described: Operation, column: Column) -> str:
         place = path.removeprefix("api/")
         return "shown" if _covers(place, extent, column.relation) else "hidden"
     place, _ = address(path)
-    if not place:
+    if not place or is_for_anybody(described.action):
         return "–" if _is_told(column) else "yes"
     seen = reach(asking, READ_OF_PLACE[place])
     if described.action == Action.READ_QUEUE:

@@ -7,7 +7,7 @@ that takes it, and a part is acknowledged when it is safe on the disk.
 from __future__ import annotations
 
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, Final
 
 from tornado import web
 
@@ -29,18 +29,22 @@ from backendai_hub.core.uploads import (
     read_number,
 )
 from backendai_hub.handlers.base import APIHandler, operation
-from backendai_hub.handlers.problems import as_hub_error
 from backendai_hub.operations import uploads as verbs
 from backendai_hub.operations.folder_access import OpenFolder
 from backendai_hub.operations.uploads import Standing, Wish
 from backendai_hub.storage.connection import BodyWriter
 from backendai_hub.storage.ops import UploadState
 
+MOST_IGNORED: Final = 64 << 20
+"""So much of what was refused is waited for; then the connection is cut."""
+
 
 class _TusHandler(APIHandler):
     """Speaks the protocol, and hands on the content that comes with a request."""
 
     _writer: BodyWriter[UploadState] | None = None
+    _refusal: HubError | None = None
+    _ignored = 0
     _upload: UploadRecord
     _opened: OpenFolder
 
@@ -51,17 +55,36 @@ class _TusHandler(APIHandler):
         self.set_header("Tus-Version", VERSION)
 
     async def prepare(self) -> None:
-        """Find out who asks, and what comes with the request."""
+        """Find out who asks, and what comes with the request.
+
+        A refusal waits for the content: whoever still sends does not hear it, and a
+        connection that is closed on them takes it away.
+        """
         if self.request.method == "POST":
             override = self.request.headers.get("X-HTTP-Method-Override")
             if override in {"PATCH", "DELETE"}:
                 self.request.method = override
-        await super().prepare()
-        method = getattr(self, (self.request.method or "").lower(), None)
-        described = getattr(method, "operation", None)
-        if described is not None and self.request.method in {"POST", "PATCH"}:
-            async with self.trail.doing(described.action):
-                await self.begin()
+        try:
+            await super().prepare()
+            method = getattr(self, (self.request.method or "").lower(), None)
+            described = getattr(method, "operation", None)
+            if described is not None and self.request.method in {"POST", "PATCH"}:
+                async with self.trail.doing(described.action):
+                    await self.begin()
+        except HubError as error:
+            if self.request.headers.get("Expect", "").lower() == "100-continue":
+                raise  # they wait for a word before they send anything
+            self._refusal = error
+            self._take_everything()
+
+    def _take_everything(self) -> None:
+        """Let a body be as long as it likes: it is not kept here."""
+        self.request.connection.set_max_body_size(HIGHEST)  # type: ignore[union-attr]
+
+    def check_refused(self) -> None:
+        """Refuse now what was to be refused."""
+        if self._refusal is not None:
+            raise self._refusal
 
     async def begin(self) -> None:
         """Do what comes before the content."""
@@ -73,7 +96,7 @@ class _TusHandler(APIHandler):
         if given != CHUNK_TYPE:
             raise WrongTypeError(f"Content-Type: send parts as {CHUNK_TYPE!r}")
         # What is too much is refused by the storage, which knows how much it has.
-        self.request.connection.set_max_body_size(HIGHEST)  # type: ignore[union-attr]
+        self._take_everything()
         self._writer = await verbs.open_part(
             self.platform,
             self._upload,
@@ -84,19 +107,23 @@ class _TusHandler(APIHandler):
 
     async def data_received(self, chunk: bytes) -> None:
         """Hand a piece on, as fast as the storage takes it."""
-        if self._writer is None or self._finished:
-            return
-        try:
-            await self._writer.write(chunk)
-        except HubError as error:
-            await self.close_writer()
-            self.send_error(
-                as_hub_error(error, error.status).status,
-                exc_info=(type(error), error, error.__traceback__),
-            )
+        if self._writer is not None:
+            try:
+                await self._writer.write(chunk)
+            except HubError as error:
+                await self.close_writer()
+                self._refusal = error
+        elif self._refusal is not None and not self._finished:
+            self._ignored += len(chunk)
+            if self._ignored > MOST_IGNORED:
+                self.send_error(
+                    self._refusal.status,
+                    exc_info=(type(self._refusal), self._refusal, None),
+                )
 
     async def end_part(self) -> Standing:
         """Wait until the part is safe."""
+        self.check_refused()
         writer, self._writer = self._writer, None
         assert writer is not None
         state = await writer.finish()
@@ -126,6 +153,7 @@ class _TusHandler(APIHandler):
 
     def tell_terms(self) -> None:
         """Tell what of the protocol is spoken here, and how much a file may have."""
+        self.check_refused()
         most = self.platform.settings.max_upload_size
         self.set_header("Tus-Extension", ",".join(EXTENSIONS))
         self.set_header("Tus-Checksum-Algorithm", ",".join(CHECKSUMS))
@@ -187,6 +215,7 @@ class UploadsHandler(_TusHandler):
     async def post(self, folder_id: str) -> None:
         """Begin an upload, with a first part if one comes along."""
         del folder_id
+        self.check_refused()
         if self._writer is not None:
             standing = await self.end_part()
         else:  # also a file without content is complete now
@@ -224,6 +253,7 @@ class UploadHandler(_TusHandler):
     @operation(Action.CONTINUE_UPLOAD)
     async def head(self, upload_id: str) -> None:
         """Tell how much of an upload is safe."""
+        self.check_refused()
         check_version(self.request.headers.get("Tus-Resumable"))
         standing = await verbs.tell_standing(
             self.platform, self.principal, self.require_user(), upload_id
@@ -241,6 +271,7 @@ class UploadHandler(_TusHandler):
     @operation(Action.END_UPLOAD, status=204)
     async def delete(self, upload_id: str) -> None:
         """End an upload that is not complete."""
+        self.check_refused()
         check_version(self.request.headers.get("Tus-Resumable"))
         await verbs.end_upload(
             self.platform, self.principal, self.require_user(), upload_id

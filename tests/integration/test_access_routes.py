@@ -525,6 +525,8 @@ async def test_what_is_no_credential_is_nobodys_on_every_route(
                 described.method, url, headers=headers
             ) as response:
                 assert response.status == 401, (who, route)
+                if described.method == "head":
+                    continue
                 problem = await response.json()
             assert set(problem) >= {"title", "detail"}
 
