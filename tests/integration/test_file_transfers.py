@@ -200,6 +200,28 @@ async def test_several_paths_come_as_one_archive(desk: Desk, kind: str) -> None:
     assert found == {"runs/1/log": b"one", "runs/2/log": CONTENT, "notes": b"notes"}
 
 
+async def test_a_folder_as_a_whole_comes_by_its_name(desk: Desk) -> None:
+    desk.put("a/b", b"b")
+    desk.put("c", b"c")
+    (desk.place / "link").symlink_to("/etc/passwd")
+    await desk.post("entries/trash", paths=["c"])
+    answer, packed = await desk.fetch("archive", "")
+    wanted = f'attachment; filename="{desk.name}.zip"'
+    assert answer.headers["Content-Disposition"] == wanted
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        files = [n for n in archive.namelist() if not n.endswith("/")]
+        assert "a/b" in files
+        assert "c" not in files
+        assert all(b"root:" not in archive.read(name) for name in files)
+
+
+async def test_an_archive_of_what_is_not_there_is_refused_at_once(desk: Desk) -> None:
+    desk.put("a", b"a")
+    query = [("path", "a"), ("path", "missing")]
+    status, said = await desk.api.refused("GET", f"{desk.base}/archive", params=query)
+    assert (status, "missing" in said) == (404, True)
+
+
 async def test_an_archive_comes_back_as_the_files_it_was_made_of(desk: Desk) -> None:
     desk.put("runs/1/log", CONTENT)
     desk.put("packed.zip", await _archive(desk, "zip", "runs"))
