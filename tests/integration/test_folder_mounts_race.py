@@ -1,0 +1,41 @@
+"""A folder is thrown away and mounted at the same moment: one of the two gives way."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from backendai_hub.core.errors import HubError
+from backendai_hub.core.mounts import MountRequest
+from backendai_hub.db.engine import Database
+from tests.factories import submit
+from tests.folders import opened_archive
+
+
+async def test_no_live_session_has_a_folder_of_the_trash(
+    database: Database, tmp_path: Path
+):
+    async with opened_archive(database, tmp_path / "folders") as archive:
+        alice = await archive.person("alice")
+        for number in range(8):
+            name = f"data{number}"
+            made = await archive.make(alice, name)
+            mount = submit(
+                archive.platform,
+                server=f"s{number}",
+                mounts=[MountRequest(folder=name)],
+            )
+            thrown, mounted = await asyncio.gather(
+                archive.trash(alice, name), mount, return_exceptions=True
+            )
+            for ended in (thrown, mounted):
+                assert not isinstance(ended, BaseException) or isinstance(
+                    ended, HubError
+                ), ended
+            refused = [e for e in (thrown, mounted) if isinstance(e, HubError)]
+            assert len(refused) == 1, (thrown, mounted)
+            found = await archive.read(alice, made.id)
+            if found.status == "delete-pending":
+                assert found.mounted_by == 0
+            else:
+                assert (found.status, found.mounted_by) == ("mounted", 1)
