@@ -12,6 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,6 +25,7 @@ from backendai_hub.client.transport import Transport, segment
 from backendai_hub.core.errors import (
     ConflictError,
     HubError,
+    InsufficientStorageError,
     InvalidRequestError,
     NotFoundError,
     UnavailableError,
@@ -218,6 +220,11 @@ class Upload:
             try:
                 offset = await self._send_chunk(upload, offset, chunk, checksum)
                 tries.succeed()
+            except InsufficientStorageError:
+                # What has come takes room that somebody may need.
+                with suppress(HubError):
+                    await self._ask("DELETE", f"uploads/{upload}", {})
+                raise
             except HubError as error:
                 # What has come of it, or whether it is locked, is told when asked.
                 await tries.bear(error)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 
+import pytest
+from click.shell_completion import ShellComplete
+
+from backendai_hub.cli import main
 from tests.admin import make_administrator
 from tests.commandline import column, with_keypair
 from tests.harness import running_stack
@@ -12,7 +17,9 @@ from tests.harness import running_stack
 CONTENT = random.Random(7).randbytes(200_000)
 
 
-async def test_files_from_the_shell(tmp_path: Path) -> None:
+async def test_files_from_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flags = [f"--HubService.local_folders={tmp_path / 'folders'}"]
     async with running_stack(tmp_path / "data", agent=False, flags=flags) as stack:
         key = await make_administrator(stack)
@@ -57,6 +64,19 @@ async def test_files_from_the_shell(tmp_path: Path) -> None:
         await root.well("folder", "extract", "sets", "runs.zip", "out", "--wait")
         names = column(await root.well("folder", "ls", "sets"), 3)
         assert names == ["a", "in", "out", "runs.zip"]
+
+        for name, value in root.environ.items():
+            monkeypatch.setenv(name, value)
+
+        def complete(*words: str) -> list[str]:
+            shell = ShellComplete(main, {}, "backendai", "_BACKENDAI_COMPLETE")
+            found = shell.get_completions(["folder", *words[:-1]], words[-1])
+            return [item.value for item in found]
+
+        assert await asyncio.to_thread(complete, "ls", "s") == ["sets"]
+        found = await asyncio.to_thread(complete, "cat", "sets", "a/b/")
+        assert found == ["a/b/log"]
+        assert await asyncio.to_thread(complete, "ls", "sets", "i") == ["in/"]
 
         partly = await root("folder", "rm", "sets", "a/c", "nothing")
         assert partly.code == 5
