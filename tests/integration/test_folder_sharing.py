@@ -28,7 +28,9 @@ from backendai_hub.core.vfolders import FolderPermission
 from backendai_hub.db.engine import Database
 from backendai_hub.handlers.folders import ActivityQuery
 from backendai_hub.operations import folder_sharing as sharing
+from backendai_hub.operations.folder_access import authorize_folder
 from backendai_hub.operations.folders import read_activity, transfer_folder
+from backendai_hub.operations.members import MembersRequest, change_members
 from backendai_hub.operations.nouns import purge_noun
 from tests.folders import Archive, opened_archive, permit
 
@@ -152,7 +154,15 @@ async def test_members_of_projects_have_exceptions_and_do_not_leave(archive: Arc
     await set_permission(archive, boss, "shared", "alice", "ro")
     assert (await archive.read(alice, "shared")).access == "ro"
     await set_permission(archive, boss, "shared", "alice", None)
-    assert (await archive.read(alice, "shared")).access == "rw"
+    shared = await archive.read(alice, "shared")
+    assert shared.access == "rw"
+    await set_permission(archive, boss, "shared", "alice", "wd")
+    await change_members(platform, boss, "vision", MembersRequest(remove=["alice"]))
+    left = await archive.person("alice")
+    with pytest.raises(NotFoundError):
+        await authorize_folder(platform, left, None, shared.id)
+    await archive.office.join("default:vision", "alice")
+    await set_permission(archive, boss, "shared", "alice", None)
     with pytest.raises(InvalidRequestError, match="leaves a project's folder"):
         await sharing.leave_folder(platform, alice, "shared", LeaveRequest())
     with pytest.raises(NotFoundError):
