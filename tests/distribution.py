@@ -47,6 +47,7 @@ _LONG = (
     "tests/integration/test_access_routes.py",
     "tests/integration/test_cli_",
     "tests/integration/test_client_nouns.py",
+    "tests/integration/test_file",
     "tests/integration/test_folder_",
     "tests/integration/test_router_jupyterhub.py",
     "tests/integration/test_spawner_",

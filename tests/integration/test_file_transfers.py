@@ -160,6 +160,50 @@ async def test_a_reader_who_goes_away_ends_the_reading(desk: Desk) -> None:
     await until(is_idle, "nobody reads the file any more")
 
 
+async def test_what_becomes_shorter_meanwhile_does_not_look_complete(
+    desk: Desk,
+) -> None:
+    large = desk.place / "large"
+    with large.open("wb") as file:
+        file.truncate(1 << 30)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(
+            f"{desk.url}{desk.base}/content?path=large", headers=desk.headers
+        ) as answer,
+    ):
+        await answer.content.readexactly(1_000_000)
+        os.truncate(large, 0)
+        with pytest.raises(aiohttp.ClientError):
+            await answer.read()
+
+
+async def test_a_slow_reader_does_not_fill_the_memory(desk: Desk) -> None:
+    size = 300_000_000
+    with (desk.place / "large").open("wb") as file:
+        file.truncate(size)
+    service = desk.site.stack.programs["service"].process
+    assert service is not None
+    before = _highest_memory(service.pid)
+    async with (
+        aiohttp.ClientSession(read_bufsize=4096) as session,
+        session.get(
+            f"{desk.url}{desk.base}/content?path=large", headers=desk.headers
+        ) as answer,
+    ):
+        read = 0
+        async for chunk in answer.content.iter_chunked(4096):
+            read += len(chunk)
+    assert read == size
+    assert _highest_memory(service.pid) - before < 100_000_000
+
+
+def _highest_memory(pid: int) -> int:
+    told = Path(f"/proc/{pid}/status").read_text()
+    (line,) = [one for one in told.splitlines() if one.startswith("VmHWM")]
+    return 1024 * int(line.split()[1])
+
+
 def _target(link: Path) -> str:
     try:
         return str(link.readlink())
