@@ -356,6 +356,21 @@ class TestDamage:
         sizes = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(directory), start, 0)
         refused(archive[:start] + directory + sizes, "ends in the middle")
 
+    def test_no_more_is_written_than_a_member_says(self, tree, folder):
+        archive = bytearray(zipped(("a", bytes(1_000_000))))
+        place = archive.index(b"PK\1\2") + 24
+        archive[place : place + 4] = struct.pack("<L", 7)
+        with pytest.raises(ArchiveRefusedError, match="checksum"):
+            unpack_into(tree, bytes(archive), "out", work=Work(limit=1000))
+        assert everything(folder) == {}
+
+    def test_a_directory_is_within_the_archive(self, refused):
+        archive = zipped(("a", b"1"))
+        end = archive.index(b"PK\5\6")
+        size = struct.unpack_from("<L", archive, end + 12)[0]
+        longer = archive[: end + 12] + struct.pack("<L", size + 4) + archive[end + 16 :]
+        refused(longer, "its directory is outside")
+
     def test_a_directory_may_be_in_any_order(self, tree, folder):
         archive = zipped(("a", b"1"), ("b", b"2"))
         start, end = archive.index(b"PK\1\2"), archive.index(b"PK\5\6")

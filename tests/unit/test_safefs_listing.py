@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,26 @@ def test_what_disappears_while_it_is_listed_is_not_shown(tree, folder, monkeypat
 
     monkeypatch.setattr(os, "stat", stat_late)
     assert names(tree.list(()).entries) == ["a", "c"]
+
+
+@pytest.mark.parametrize("sort", [Order.SIZE, Order.MODIFIED])
+def test_what_disappears_while_it_is_sorted_is_not_shown(
+    tree, folder, monkeypatch, sort
+):
+    for name in "abc":
+        write(tree, name)
+    real = os.scandir
+
+    @contextmanager
+    def scan_late(place):
+        with real(place) as entries:
+            found = list(entries)
+        (folder / "b").unlink()
+        yield found
+
+    monkeypatch.setattr(os, "scandir", scan_late)
+    page = tree.list((), Listing(sort=sort))
+    assert (sorted(names(page.entries)), page.total) == (["a", "c"], 2)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])

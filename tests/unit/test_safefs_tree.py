@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backendai_hub.core.errors import InvalidRequestError
-from backendai_hub.safefs import kernel
+from backendai_hub.safefs import entries, kernel
 from backendai_hub.safefs.entries import Kind
 from backendai_hub.safefs.errors import (
     EntryExistsError,
@@ -112,6 +112,11 @@ class TestLooking:
             os.utime(folder / "file", ns=(0, moment))
             tree.stat(path("file"))
             tree.list(())
+
+    def test_file_systems_have_longer_times_than_calendars(self):
+        assert entries._read_time(10**30).year == 9999
+        assert entries._read_time(-(10**30)).year == 1
+        assert entries._read_time(1_500_000_000_123_456_789).microsecond == 123_456
 
     def test_the_tag_changes_with_the_content(self, tree, folder):
         write(tree, "file", b"one")

@@ -437,6 +437,15 @@ class TestMeasuring:
             tree.usage(path("nothing"))
 
 
+class TestWork:
+    def test_it_is_never_more_than_allowed(self):
+        work = Work(limit=5)
+        work.advance(5)
+        with pytest.raises(LimitExceededError):
+            work.advance(1)
+        assert work.done == 5
+
+
 class TestLadders:
     def test_a_folder_that_was_moved_is_not_mistaken_for_the_way_back(
         self, tree, folder
