@@ -181,6 +181,4 @@ async def permit(
     platform: Platform, hosts: dict[str, list[str]], domain: str = "default"
 ) -> None:
     """Say what the people of a domain may do on storage hosts."""
-    noun = noun_of("domain")
     await Office(platform).change("domain", domain, allowed_vfolder_hosts=hosts)
-    del noun
