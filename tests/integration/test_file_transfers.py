@@ -474,7 +474,7 @@ async def test_a_file_that_is_changed_while_it_is_sent_does_not_appear(
 
     def change(done: int, total: int) -> None:
         if 0 < done < total:
-            source.write_bytes(CONTENT)
+            source.write_bytes(CONTENT[::-1] * 6)
 
     with pytest.raises(ConflictError, match="changed while"):
         await client.files(desk.folder).upload(source, "a", progress=change)
