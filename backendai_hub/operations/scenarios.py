@@ -15,6 +15,7 @@ from backendai_hub.core.images import Image
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import QUEUED
 from backendai_hub.db import histories
+from backendai_hub.db.batch import tell_waits
 from backendai_hub.db.limits import load_limits
 from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.running import load_names, load_running
@@ -22,6 +23,7 @@ from backendai_hub.db.session_lists import list_records, list_since
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.db.versions import Stale
+from backendai_hub.operations.explain_words import LONG_AGO
 from backendai_hub.operations.group_policies import GroupPolicies
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import pending
@@ -73,13 +75,26 @@ async def load_scenario(platform: Platform, usual_run_time: int) -> Scenario:
         snapshot,
         usual_run_time=usual_run_time,
         names={**names, **{node.id: node.name for node in nodes}},
-        starts={
-            record.id: int(record.starts_at.timestamp())
-            for record in waiting
-            if record.starts_at is not None and record.starts_at > clock()
-        },
+        starts=_find_starts(waiting, snapshot.queue),
     )
     return replace(scenario, projects=projects)
+
+
+def _find_starts(
+    waiting: Iterable[SessionRecord], queue: Iterable[PendingSession]
+) -> dict[str, int]:
+    """Tell when those begin to ask whom nothing but their time holds up.
+
+    Who is held, or waits for another session as well, does not ask at that time.
+    """
+    holds = {session.id: session.hold for session in queue}
+    return {
+        record.id: int(record.starts_at.timestamp())
+        for record in waiting
+        if record.starts_at is not None
+        and holds.get(record.id)
+        and holds[record.id] == tell_waits(record, (), LONG_AGO)
+    }
 
 
 async def _load_groups(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from backendai_hub.core.errors import (
     TooManyRequestsError,
 )
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.queue_verbs import HoldRequest, hold_session
 from backendai_hub.operations.queue_view import load_snapshot
 from backendai_hub.operations.scenarios import export_trace, load_scenario
 from backendai_hub.operations.simulations import SimulationDesk, answer
@@ -37,6 +39,7 @@ from tests.factories import (
 )
 from tests.jobs import ask, begin, end
 from tests.preemptions import opt_in
+from tests.tenants import ROOT
 
 CPUS = {"cpu": 4000, "mem": 4 << 30}
 
@@ -92,6 +95,25 @@ async def test_an_exported_trace_goes_as_things_go(platform: Platform):
     live = await desk.simulate(platform, SimulationRequest())
     assert replayed.before.waits == live.before.waits
     assert replayed.after is None
+
+
+async def test_who_waits_for_more_than_its_time_does_not_ask_at_that_time(
+    platform: Platform,
+):
+    await prepare(platform)
+    await add_node(platform, devices=[make_device(slots=CPUS)])
+    later = platform.database.clock() + timedelta(hours=2)
+    first = await ask(platform, slots={"cpu": 4, "mem": "1g"})
+    timed = await ask(platform, name="timed", starts_at=later)
+    held = await ask(platform, name="held", starts_at=later)
+    await ask(platform, name="behind", starts_at=later, dependencies=[first.id])
+    await hold_session(platform, ROOT, held.id, HoldRequest(reason="to look at"))
+
+    scenario = await load_scenario(platform, 60)
+    told = {arrival.session.id: arrival.at for arrival in scenario.arrivals}
+
+    assert told.pop(first.id) == scenario.begins
+    assert told == {timed.id: int(later.timestamp())}
 
 
 async def test_a_platform_without_nodes_and_names_nobody_has_are_refused(
