@@ -33,6 +33,7 @@ from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.nouns import find_visible
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.stops import show_freeze
+from backendai_hub.scheduling.guards import Fault, check_sequencer
 from backendai_hub.scheduling.ordering import Bands
 from backendai_hub.scheduling.plugins import UnknownPolicyError, find_sequencer
 from backendai_hub.scheduling.shares import ShareState
@@ -137,7 +138,7 @@ def order_queue(snapshot: Snapshot, group: str) -> list[str]:
     except UnknownPolicyError:
         sequencer = find_sequencer("fifo")
     shares = policy.shares if policy.shares is not None else ShareState()
-    order = Bands(queue, sequencer, shares)
+    order = Bands(queue, check_sequencer(sequencer, Fault()), shares)
     found = []
     while (index := order.next()) is not None:
         found.append(queue[index].id)

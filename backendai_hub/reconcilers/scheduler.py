@@ -70,6 +70,7 @@ class SchedulerReconciler(Reconciler):
         self._anew_at = self._planned_at
         """When everything is to be read from the database again."""
         self._reasons: Mapping[str, str] = {}
+        self._faults: Mapping[str, str] = {}
         self._tried: Counter[str] = Counter()
         """How often each has been tried since that was written down."""
         self._told = ""
@@ -121,6 +122,7 @@ class SchedulerReconciler(Reconciler):
             return 0
         decided = await self._decide(snapshot)
         self._reasons = decided.waiting
+        self._warn(decided.faults)
         self._tried.update(decided.waiting.keys())
         if len(self._tried) > _LEAST_TRIED + 2 * len(decided.waiting):
             self._forget_gone()
@@ -143,6 +145,13 @@ class SchedulerReconciler(Reconciler):
         if len(snapshot.queue) > BIG_QUEUE:
             return await asyncio.to_thread(plan, snapshot)
         return plan(snapshot)
+
+    def _warn(self, faults: Mapping[str, str]) -> None:
+        """Log what is wrong with the policies of a group, once while it lasts."""
+        for group, fault in faults.items():
+            if self._faults.get(group) != fault:
+                log.error("resource group %s: %s", group or "(all)", fault)
+        self._faults = faults
 
     async def _explain(self, ticket: int) -> None:
         """Store the reasons that have changed; whoever has just come goes first.

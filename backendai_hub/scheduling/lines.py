@@ -9,6 +9,7 @@ from backendai_hub.scheduling import reasons
 from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.guarantees import Guarantees
+from backendai_hub.scheduling.guards import Fault, check_sequencer, make_scorer
 from backendai_hub.scheduling.helping import Helper, running_on
 from backendai_hub.scheduling.holds import Hold
 from backendai_hub.scheduling.mix import gather
@@ -57,6 +58,7 @@ class Line:
         self._indices = indices
         self._head = -1
         self._problem = "" if nodes else _nobody(snapshot)
+        self.fault = Fault()
         self.cluster = build(nodes)
         self.cluster.read_labels(self._queue)
         self._order, scorer = self._follow(policy)
@@ -95,8 +97,9 @@ class Line:
         if isinstance(placement, RoundRobin):
             placement = placement.after(policy.last_node)
         typical = gather(self.cluster, policy.typical, self._queue)
-        self._sequencer = sequencer
-        return self._bands(self._queue), placement.scorer(self.cluster, typical)
+        self._sequencer = check_sequencer(sequencer, self.fault)
+        scorer = make_scorer(placement, self.cluster, typical, self.fault)
+        return self._bands(self._queue), scorer
 
     def _bands(self, queue: Sequence[PendingSession]) -> Bands:
         shares = self.policy.shares
@@ -120,8 +123,8 @@ class Line:
 
     def place(self, session: PendingSession) -> Placement | str:
         """Take room for *session*, or say why there is none."""
-        if self._problem:
-            return self._problem
+        if self.problem:
+            return self.problem
         guarantees, keeper = self.guarantees, self._keeper
         refusal = "" if guarantees is None else guarantees.refuse(session)
         if refusal:
@@ -137,6 +140,8 @@ class Line:
         rooms = self._nodes.take(session, shape=shape)
         if rooms is None and beside:
             rooms = keeper.use(beside, partial(self._nodes.take, session))
+        if self.fault.told:
+            return self._undo(rooms)
         if rooms is None:
             return self._explain(session, key, beside)
         if keeper.holds and keeper.release(session):
@@ -146,6 +151,12 @@ class Line:
         placement = self._write(session, rooms)
         self._helper.note(placement, ends)
         return placement
+
+    def _undo(self, rooms: Sequence[Room] | None) -> str:
+        """Give back what a policy has chosen while it failed, and say that it did."""
+        for room in reversed(rooms or ()):
+            self._nodes.placer.undo(room)
+        return self.fault.told
 
     def withdraw(self, session: PendingSession, reason: str) -> None:
         """Forget what *session* has a claim on: it waits for something else."""
@@ -222,20 +233,17 @@ class Line:
     def trial(self, session: PendingSession) -> Trial:
         """Return a copy of the nodes to try things on, as *session* may use them."""
         # Which nodes a cluster tries hangs on scores; whether one has room does not.
-        trial = copy_nodes(
-            self.cluster,
-            self.policy,
-            find_placement(self.policy.placement)
-            if session.members and not self._problem
-            else None,
-        )
+        placement = None
+        if session.members and not self.problem:
+            placement = find_placement(self.policy.placement)
+        trial = copy_nodes(self.cluster, self.policy, placement, self.fault)
         for hold in self._open_holds(session, self._helper.end_of(session)):
             hold.put_back(trial.placer.cluster)
         return trial
 
     def rehearse(self, session: PendingSession) -> tuple[str, ...]:
         """Tell on which nodes, by id, *session* would start; nothing is taken."""
-        if self._problem or self.refuse(session):
+        if self.problem or self.refuse(session):
             return ()
         rooms = self._nodes.take(session)
         for room in reversed(rooms or ()):
@@ -248,8 +256,8 @@ class Line:
 
     def why_not(self, session: PendingSession) -> str:
         """Say why there is no room for one who has not been in the queue."""
-        if self._problem:
-            return self._problem
+        if self.problem:
+            return self.problem
         refusal = self.refuse(session)
         if refusal:
             return refusal
@@ -313,9 +321,15 @@ class Line:
         return self._queue
 
     @property
+    def group(self) -> str:
+        """The resource group, by id; none where somebody waits for any."""
+        groups = {session.group for session in self._queue}
+        return groups.pop() if len(groups) == 1 else ""
+
+    @property
     def problem(self) -> str:
         """Why nothing of it can start whatever there is, if so."""
-        return self._problem
+        return self._problem or self.fault.told
 
     def end_of(self, session: PendingSession) -> int | None:
         """Tell when *session* ends at the latest if it starts now."""

@@ -84,6 +84,7 @@ class Pass:
             decided=decided,
             complete=not heads,
             windows=self._snapshot.windows,
+            faults={line.group: line.fault.any for line in lines if line.fault.any},
         )
 
     @property

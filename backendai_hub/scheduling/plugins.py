@@ -26,6 +26,16 @@ class UnknownPolicyError(LookupError):
         )
 
 
+class BrokenPolicyError(UnknownPolicyError):
+    """A policy that a group names is installed here but cannot be loaded."""
+
+    def __init__(self, group: str, name: str, error: Exception) -> None:
+        super().__init__(group, name, [])
+        kind = group.rpartition(".")[2].removesuffix("s")
+        what = f"{type(error).__name__}: {error}"
+        self.args = (f"the {kind} {name!r} cannot be loaded ({what})",)
+
+
 _PLACEMENTS: dict[str, PlacementPolicy] = {
     policy.name: policy
     for policy in (Concentrated(), Dispersed(), RoundRobin(), Fragmentation())
@@ -51,5 +61,8 @@ def _load(group: str, name: str) -> Any:
     if name not in found:
         own = SEQUENCERS if group == SEQUENCERS_GROUP else _PLACEMENTS
         raise UnknownPolicyError(group, name, sorted({*own, *found}))
-    made = found[name].load()
-    return made() if isinstance(made, type) else made
+    try:
+        made = found[name].load()
+        return made() if isinstance(made, type) else made
+    except Exception as error:
+        raise BrokenPolicyError(group, name, error) from error

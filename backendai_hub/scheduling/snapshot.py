@@ -331,3 +331,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether it came to the end of the queue before its limit."""
     windows: tuple[ReservedWindow, ...] = ()
     """Which windows it has heeded: what is reserved later may be in its way."""
+    faults: Mapping[str, str] = {}
+    """What the policies of other packages have done wrong, by resource group."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from backendai_hub.scheduling.cluster import Cluster, Mask
 from backendai_hub.scheduling.gangs import Gang
+from backendai_hub.scheduling.guards import Fault, make_scorer
 from backendai_hub.scheduling.placing import Placer, Room
 from backendai_hub.scheduling.scoring import PlacementPolicy
 from backendai_hub.scheduling.shapes import Shape, Shapes
@@ -47,11 +48,14 @@ class Trial(NamedTuple):
 
 
 def copy_nodes(
-    cluster: Cluster, policy: GroupPolicy, placement: PlacementPolicy | None = None
+    cluster: Cluster,
+    policy: GroupPolicy,
+    placement: PlacementPolicy | None = None,
+    fault: Fault | None = None,
 ) -> Trial:
     """Return a copy of the nodes to try things on, placing close together."""
     fork = cluster.fork()
     split = policy.allow_split
-    scorer = (placement or Concentrated()).scorer(fork, ())
+    scorer = make_scorer(placement or Concentrated(), fork, (), fault or Fault())
     placer = Placer(fork, scorer, allow_split=split)
     return Trial(placer, Shapes(fork, allow_split=split), policy.rack_label)

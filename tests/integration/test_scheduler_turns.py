@@ -14,6 +14,7 @@ from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import terminate_session
 from backendai_hub.reconcilers import scheduler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
+from backendai_hub.scheduling import plugins
 from tests.factories import add_node, make_device, principal_of, start, submit
 
 ASKED = {"cpu": "3", "mem": "1"}
@@ -142,3 +143,28 @@ async def test_who_has_gone_is_forgotten_also_while_there_is_news_all_the_time(
         await reconciler.reconcile()
         await terminate_session(platform, zoe, guest.id)
     assert len(reconciler._tried) <= 2 + 2
+
+
+async def test_a_policy_that_fails_is_logged_once_and_told_to_who_waits(
+    platform: Platform,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    class Broken:
+        name = "fifo"
+
+        def order(self, *_: Any) -> Any:
+            raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr(plugins, "SEQUENCERS", {"fifo": Broken()})
+    await add_node(platform)
+    session = (await submit(platform, "alice")).session.id
+    reconciler = SchedulerReconciler(platform, Signals())
+    for _ in range(2):
+        reconciler._planned_at = float("-inf")
+        assert await reconciler.reconcile() == 0
+    told = (await read_reasons(platform))[session]
+    assert "the sequencer 'fifo' of its resource group failed" in told
+    [line] = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+    assert line.startswith("resource group ")
+    assert "ZeroDivisionError: boom" in line

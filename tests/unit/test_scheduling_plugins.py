@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from backendai_hub.scheduling import plugins
-from backendai_hub.scheduling.plan import plan
+from backendai_hub.scheduling.guards import make_scorer
+from backendai_hub.scheduling.placing import Placer
+from backendai_hub.scheduling.plan import Pass, plan
 from backendai_hub.scheduling.snapshot import GroupPolicy
-from tests.unit.scheduling_snapshots import GIB, host, node, pending, snapshot
+from tests.unit.scheduling_snapshots import GIB, host, node, pending, shared, snapshot
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/source/how-to/choose-nodes-your-own-way.md"
@@ -129,3 +132,149 @@ def test_concentrated_fills_the_fullest_and_dispersed_the_emptiest():
     ):
         decided = decide([*nodes, full], one, placement=placement)
         assert [p.node for p in decided.placements] == [chosen]
+
+
+# --- policies that fail ---------------------------------------------------------------
+
+
+class Foul:
+    """A placement and its scorer at once, which fails where it is told to."""
+
+    name = "foul"
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+
+    def _answer(self, what: str, usual: Any) -> Any:
+        given = self.answers.get(what, usual)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    def scorer(self, cluster: Any, typical: Any) -> Any:
+        return self._answer("scorer", self)
+
+    def score(self, demand: Any, rows: Any) -> Any:
+        return self._answer("score", np.zeros(len(rows)))
+
+    def choose_device(self, demand: Any, row: int, fitting: Any) -> int:
+        chosen: int = self._answer("device", fitting[0])
+        return chosen
+
+    def pick(self, scores: Any) -> int:
+        picked: int = self._answer("pick", int(scores.argmin()))
+        return picked
+
+
+class Script:
+    """A sequencer and its order at once, which says what it is told to."""
+
+    name = "script"
+
+    def __init__(self, *says: Any) -> None:
+        self.says = says
+
+    def order(self, queue: Any, shares: Any) -> Any:
+        self.left = iter(self.says)
+        return self
+
+    def next(self) -> Any:
+        said = next(self.left, None)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def placed(self, index: int) -> None:
+        pass
+
+
+def two_groups(monkeypatch: pytest.MonkeyPatch, policy: Any) -> Any:
+    """Decide for a group that follows *policy* and for one that does not."""
+    table = "_PLACEMENTS" if isinstance(policy, Foul) else "SEQUENCERS"
+    monkeypatch.setattr(
+        plugins, table, {**getattr(plugins, table), policy.name: policy}
+    )
+    kind = "placement" if isinstance(policy, Foul) else "sequencer"
+    there = [
+        node("a", host(4), shared("g"), shared("h"), group="x"),
+        node("b", host(4), group="y"),
+    ]
+    queue = [
+        pending("s", cpu=1, shares=0.5, group="x"),
+        pending("t", cpu=1, shares=0.5, group="x"),
+        pending("other", cpu=1, group="y"),
+    ]
+    groups = {"x": GroupPolicy(**{kind: policy.name}), "y": GroupPolicy()}
+    return plan(replace(snapshot(there, queue), groups=groups))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"scorer": ValueError("boom")},
+        {"score": ZeroDivisionError("boom")},
+        {"score": np.zeros(7)},
+        {"score": "high"},
+        {"device": KeyError("boom")},
+        {"device": 9},
+        {"pick": 5},
+        {"pick": -1},
+    ],
+)
+def test_a_placement_that_fails_keeps_its_own_group_waiting_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]
+):
+    decided = two_groups(monkeypatch, Foul(**answers))
+    assert [p.session for p in decided.placements] == ["other"]
+    for session in ("s", "t"):
+        told = decided.waiting[session]
+        assert "the placement 'foul' of its resource group failed (" in told
+        assert "mended or replaced" in told
+    assert list(decided.faults) == ["x"]
+
+
+def test_what_a_failing_placement_was_about_to_take_is_free_again():
+    there = [node("a", host(4), shared("g"), shared("h"))]
+    queue = [pending("s", cpu=1, shares=0.5)]
+    line = Pass(snapshot(there, queue, policy=GroupPolicy())).lines[0]
+    fault = line.fault
+    scorer = make_scorer(Foul(device=ValueError()), line.cluster, (), fault)
+    line._nodes = line._nodes._replace(placer=Placer(line.cluster, scorer))
+    before = line.cluster.free_of(0).copy()
+    assert line.place(queue[0]) == fault.told != ""
+    assert (line.cluster.free_of(0) == before).all()
+
+
+@pytest.mark.parametrize("says", [[ValueError("boom")], [0, ValueError("boom")]])
+def test_a_sequencer_that_raises_keeps_its_own_group_waiting_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, says: list[Any]
+):
+    decided = two_groups(monkeypatch, Script(*says))
+    placed = [p.session for p in decided.placements]
+    assert sorted(placed) == (["other"] if len(says) == 1 else ["other", "s"])
+    assert "sequencer 'script' of its resource group failed" in decided.waiting["t"]
+    assert "ValueError: boom" in decided.faults["x"]
+
+
+@pytest.mark.parametrize(
+    "says", [[], [1], [0, 0, 0, 0], [1, 1, 0], [7, -1, 0], [1.5], ["t"]]
+)
+def test_whatever_a_sequencer_says_everybody_gets_one_turn(
+    monkeypatch: pytest.MonkeyPatch, says: list[Any]
+):
+    decided = two_groups(monkeypatch, Script(*says))
+    heard = [p.session for p in decided.placements] + list(decided.waiting)
+    assert sorted(heard) == ["other", "s", "t"]
+    assert len(decided.faults) == 1
+
+
+def test_a_policy_that_cannot_be_loaded_keeps_its_group_waiting_and_says_so(
+    tmp_path: Path,
+):
+    (tmp_path / "our_policies.py").write_text("import nothing_of_the_kind", "utf-8")
+    plugins._load.cache_clear()
+    sys.modules.pop("our_policies", None)
+    for kind, name in (("placement", "nvme"), ("sequencer", "smallest")):
+        decided = decide([node("a", host(2))], [pending(cpu=1)], **{kind: name})
+        assert f"the {kind} {name!r} cannot be loaded" in decided.waiting["s"]
+        assert "nothing_of_the_kind" in decided.waiting["s"]
