@@ -21,7 +21,6 @@ from backendai_hub.scheduling.forecast import Ends, Forecast, find_leaving, fore
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.ordering import SEQUENCERS
 from backendai_hub.scheduling.plan import Pass
-from backendai_hub.scheduling.reasons import explain_no_room
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     PendingSession,
@@ -219,16 +218,18 @@ class Explainer:
     def _reasons(
         self, session: PendingSession, line: Line, told: str
     ) -> tuple[str, ...]:
-        """Return every reason at once, the one that a pass has told first."""
-        if session.hold or line.problem:
-            return (session.hold or line.problem,)
+        """Return every reason at once; what nobody's leaving would mend comes first.
+
+        Who is held is told what would keep it waiting afterwards, as things are now.
+        """
+        stopped = [*filter(None, dict.fromkeys([session.hold, line.problem]))]
         lacking = [str(shortfall) for shortfall in self._shortfalls(session)]
         lacking += filter(None, [line.refuse(session)])
-        if not lacking:
+        if not (stopped or lacking):
             return (told,)
-        if line.trial(session).fits(session):
-            return tuple(lacking)
-        return (*lacking, explain_no_room(line.cluster, session))
+        lacks = line.cluster.nodes and not line.trial(session).fits(session)
+        room = [line.lacks_room(session)] if lacks else []
+        return (*stopped, *lacking, *room)
 
     def _shortfalls(self, session: PendingSession) -> list[QuotaShortfall]:
         charge = tuple(charge_of(session).items())

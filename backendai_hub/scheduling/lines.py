@@ -258,9 +258,10 @@ class Line:
         """Say why there is no room for one who has not been in the queue."""
         if self.problem:
             return self.problem
-        refusal = self.refuse(session)
-        if refusal:
-            return refusal
+        return self.refuse(session) or self.lacks_room(session)
+
+    def lacks_room(self, session: PendingSession) -> str:
+        """Say what the nodes lack for *session*, and what is kept for others."""
         beside = self._keeper.open_to(session, self._helper.end_of(session))
         return "; ".join(self._why_not(session, beside))
 

@@ -99,13 +99,15 @@ class Pass:
 
     def _decide(self, line: Line, session: PendingSession) -> Placement | str:
         """Place *session*, or say why it waits."""
-        if session.hold:
-            line.give_back(session, session.hold)
-            return session.hold
         limits, charge = self._limits, self._charge(session)
         rooms = limits.of(session.scopes)
+        reason = ""
         if not limits.allow(rooms, charge):
             reason = limits.explain(session.scopes, charge)
+        if session.hold:
+            line.give_back(session, session.hold)
+            return f"{session.hold}; {reason}" if reason else session.hold
+        if reason:
             line.withdraw(session, reason)
             return reason
         found = line.place(session)

@@ -189,6 +189,43 @@ def test_every_reason_is_told_at_once():
     assert reasons[1].startswith("cpu: asks 2, 1 free on a")
 
 
+@pytest.mark.parametrize(
+    "hold",
+    [
+        "held by root since 2026-01-01",
+        "waits for prepare (RUNNING) to succeed; is to start at noon at the earliest",
+        "resource group gpus is frozen",
+    ],
+)
+def test_who_is_held_is_told_what_it_would_wait_for_afterwards_as_well(hold: str):
+    scopes = [limit("project", "vision", used={"cpu": 2}, cpu=3)]
+    held = pending(cpu=2, project="vision", hold=hold)
+    found = snapshot([node("a", host(1))], [held], scopes)
+    first, second, third = explain(found).reasons
+    assert first == hold
+    assert second.startswith("project vision: cpu 2 of 3")
+    assert third.startswith("cpu: asks 2, 1 free on a")
+    assert plan(found).waiting["s"] == f"{hold}; {second}", "what is stored"
+    assert Explainer(replace(found, queue=())).consider(held).explanation.reasons == (
+        first,
+        second,
+        third,
+    )
+
+
+def test_a_group_that_cannot_work_tells_limits_and_room_as_well():
+    scopes = [limit("project", "vision", used={"cpu": 2}, cpu=3)]
+    queue = [pending(cpu=2, project="vision")]
+    policy = GroupPolicy(placement="astrology")
+    reasons = explain(
+        snapshot([node("a", host(1))], queue, scopes, policy=policy)
+    ).reasons
+    assert "no placement called 'astrology'" in reasons[0]
+    assert reasons[1].startswith("project vision: cpu 2 of 3")
+    assert reasons[2].startswith("cpu: asks 2, 1 free on a")
+    assert len(explain(snapshot([], queue)).reasons) == 1, "no nodes, no numbers"
+
+
 def test_positions_count_those_who_wait_for_the_same_nodes():
     there = [node("a", host(1), group="x"), node("b", host(0), group="y")]
     queue = [pending(n, cpu=2, group="x") for n in "pq"]
