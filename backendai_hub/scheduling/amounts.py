@@ -78,6 +78,7 @@ class Amounts(Nodes):
         """Which nodes have the same accelerators; -1 where there are none."""
         most = max((len(x.accelerators) for x in known.values()), default=0)
         self.left: Vector = np.zeros((len(self.nodes), most), np.int64)
+        self._only: Vector = np.array([x.only for x in self._layouts], np.int64)
 
     def _count(self) -> None:
         """Read what is left from the snapshot, and add it up."""
@@ -183,6 +184,14 @@ class Amounts(Nodes):
         """Return what units add up to."""
         return self._units[column]
 
+    def pieces_of(self, column: int, amount: int) -> Vector:
+        """Return how many times each node can give *amount* from one accelerator.
+
+        Where nodes have accelerators of several kinds it is more than anybody asks.
+        """
+        pieces = (self.left // amount).sum(axis=1)
+        return np.where(self._only == column, pieces, UNLIMITED)
+
     def total_of(self, column: int) -> Vector:
         """Return what nodes have of one slot in all."""
         return self._total[column]
@@ -212,6 +221,20 @@ class Amounts(Nodes):
         if amount % MILLI and self.is_profile(column):
             mask = np.zeros(len(self.nodes), bool)
         return mask
+
+    def gives(self, row: int, slot: str, amount: int) -> bool:
+        """Tell whether one node can give *amount* of *slot*, as :meth:`fits` does."""
+        column = self.column.get(slot)
+        if column is None or (amount % MILLI and self.is_profile(column)):
+            return False
+        if self._largest[column][row] >= amount:
+            return True
+        several = slot_type(slot) is SlotType.COUNT and amount % MILLI == 0
+        return several and bool(self._untouched[column][row] >= amount)
+
+    def is_sliced(self, row: int) -> bool:
+        """Tell whether a node has devices of which one slot takes from another."""
+        return self._layouts[row].sliced
 
     def big_enough(self, session: PendingSession) -> Mask:
         """Tell which nodes could be of use to *session* if nobody else used them."""

@@ -16,9 +16,8 @@ from backendai_hub.scheduling.placing import Placer, Room
 from backendai_hub.scheduling.shapes import Shape, Shapes
 from backendai_hub.scheduling.snapshot import PendingSession
 
-_MOST_NODES = 64
 _MOST_RACKS = 16
-"""How many nodes and racks are tried for one gang; a pass must not grow without end."""
+"""How many racks are tried for one gang; a pass must not grow without end."""
 
 
 class Gang:
@@ -57,15 +56,26 @@ class Gang:
             return None
         return [self._taken[i] for i in range(len(self._members))]
 
+    def useful(self) -> Mask:
+        """Tell which nodes have room: for all on one node, or for any of them.
+
+        A node that has none now has none when others take more.
+        """
+        rooms = [self._placer.room(shape) for shape in self._members]
+        if self._session.layout == "one-node":
+            together: Mask = np.all(rooms, axis=0) & self._enough()
+            return together
+        either: Mask = np.any(rooms, axis=0) & all(room.any() for room in rooms)
+        return either
+
     # --- the three layouts ---------------------------------------------------------
 
     def _on_one_node(self) -> bool:
         shape = self._members[self._order[0]]
         rows = self._fitting(shape) & self._enough()
-        for _ in range(_MOST_NODES):
-            row = self._placer.find(shape, self._session.owner_id, rows)
-            if row < 0:
-                return False
+        # Nearly all of them can: it is not true of one that there is no room on it
+        # until it has been tried.
+        while (row := self._placer.find(shape, self._session.owner_id, rows)) >= 0:
             if all(self._take(i, row) for i in self._order):
                 return True
             self._give_back()
@@ -150,6 +160,28 @@ class Gang:
         for column, amount in enumerate(together.tolist()):
             if amount:
                 rows = rows & (self._cluster.free_of(column) >= amount)
+                rows &= self._whole_enough(column)
+        return rows
+
+    def _whole_enough(self, column: int) -> Mask:
+        """Tell which nodes have enough of a slot, as no device gives to two halves.
+
+        Devices that are given whole serve nobody else, and one that serves a fraction
+        has to have all of it.
+        """
+        cluster = self._cluster
+        rows = np.ones(len(cluster.nodes), bool)
+        asked = [a for m in self._members if (a := m.demand.amounts[column])]
+        if self._placer.allow_split or not cluster.only_units(column):
+            return rows
+        whole = sum(amount for amount in asked if amount % MILLI == 0)
+        parts = [amount for amount in asked if amount < MILLI]
+        if whole:
+            rows &= cluster.untouched_of(column) >= whole
+        for part in set(parts):
+            least = sum(other >= part for other in parts)
+            least += whole // MILLI * (MILLI // part)
+            rows &= cluster.pieces_of(column, part) >= least
         return rows
 
     def _capacity(self, shape: Shape) -> Vector:

@@ -36,7 +36,12 @@ class Helper:
         self.keeper = Keeper(cluster, policy, snapshot.now)
         self.keeper.keep_windows(snapshot.windows)
         self.displacer = Displacer(
-            cluster, policy, self.keeper, self.running, snapshot.now
+            cluster,
+            policy,
+            self.keeper,
+            self.running,
+            snapshot.now,
+            waiting=len(snapshot.queue),
         )
         self._started: list[Placement] = []
         self._ends: list[int | None] = []

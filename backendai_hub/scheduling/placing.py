@@ -41,7 +41,7 @@ class Placer:
     ) -> None:
         self.cluster = cluster
         self._scorer = scorer
-        self._split = allow_split
+        self.allow_split = allow_split
         self._anywhere = bool(getattr(scorer, "anywhere", False))
         self._cheap = self._anywhere and len(cluster.nodes) <= _FEW_NODES
         self._pick: Callable[[FloatVector], int] | None = getattr(scorer, "pick", None)
@@ -188,7 +188,7 @@ class Placer:
                 row,
                 slot,
                 amount,
-                split=self._split,
+                split=self.allow_split,
                 prefer=prefer,
             )
             if chosen is None:
