@@ -15,11 +15,14 @@ import msgspec
 
 from backendai_hub.api.sessions import ImageChoice, Resources, SlotRoom
 from backendai_hub.client.tenancy import PresetCheck
+from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.mounts import MountRequest
+from backendai_spawner.options import read_options, write_mount
 
 _PLAIN = {"cpu": ("CPU cores", "cpu"), "mem": ("Memory", "mem")}
 
 
-def render_form(
+def render_form(  # noqa: PLR0913 - what the page needs, each by its name
     resources: Resources,
     *,
     prefix: str,
@@ -27,12 +30,16 @@ def render_form(
     server: str = "",
     checked: PresetCheck | None = None,
     asks_at: str = "",
+    folders_at: str = "",
 ) -> str:
     """Return the inner HTML of the spawn page's form.
 
     *checked* adds what only the launcher shows: presets, and the room in each group.
-    At *asks_at* it asks what would become of a choice.
+    At *asks_at* it asks what would become of a choice, at *folders_at* which folders
+    there are.
     """
+    mounts = _read_mounts(chosen.get("mounts"))
+    chosen = {**chosen, **({"mounts": mounts} if "mounts" in chosen else {})}
     return "".join(
         (
             '<div id="backendai-spawn"',
@@ -40,6 +47,7 @@ def render_form(
             f' data-server-name="{escape(server)}"',
             f' data-resources="{_attribute(resources)}"',
             f' data-dry-run="{escape(asks_at)}"' if asks_at else "",
+            f' data-folders="{escape(folders_at)}"' if folders_at else "",
             f' data-presets="{_attribute(checked)}"' if checked else "",
             f' data-options="{_attribute(chosen)}">',
             _plain_form(resources, chosen),
@@ -84,6 +92,7 @@ def _plain_form(resources: Resources, chosen: Mapping[str, Any]) -> str:
         ' placeholder="chosen for you">'
     )
     fields.append(_field("name", "Session name", name))
+    fields.append(_folders_field(chosen.get("mounts") or ()))
     return f'<div class="row g-3">{"".join(fields)}</div>'
 
 
@@ -152,6 +161,27 @@ def _amount_field(slot: str, room: SlotRoom | None, chosen: str) -> str:
         f"{hint}"
     )
     return _field(slot, label, control)
+
+
+def _read_mounts(chosen: Any) -> list[MountRequest]:
+    """Read the folders of an earlier choice, which programs may have written."""
+    try:
+        return read_options({"mounts": chosen}).mounts
+    except InvalidRequestError:
+        return []
+
+
+def _folders_field(mounts: Iterable[MountRequest]) -> str:
+    """Ask for folders, one a line."""
+    lines = escape("\n".join(map(write_mount, mounts)))
+    area = (
+        '<textarea class="form-control" id="backendai-mounts" name="mounts" rows="2"'
+        f' spellcheck="false" placeholder="data:ro">\n{lines}</textarea>'
+        '<div class="form-text">One a line: the folder\'s name, then where it appears'
+        " and how, as in <code>data</code>, <code>data:ro</code> or"
+        " <code>data:sets:ro</code></div>"
+    )
+    return _field("mounts", "Folders", area, width=12)
 
 
 def _field(ident: str, label: str, control: str, *, width: int = 6) -> str:

@@ -112,7 +112,7 @@ def install(c: Config, connection_file: str | Path) -> None:
     )
     _settled(hub, "template_vars", {})["backendai_prefix"] = connection.prefix
     _add_templates(hub)
-    _add_handler(hub)
+    _add_handlers(hub)
     for name, value in _UNSET_DEFAULTS.items():
         if name not in hub:
             hub[name] = value
@@ -171,13 +171,14 @@ def _add_templates(hub: Config) -> None:
         present.append(ours)  # after the site's; JupyterHub puts its own at the end
 
 
-def _add_handler(hub: Config) -> None:
+def _add_handlers(hub: Config) -> None:
     # Where the platform is only configured, JupyterHub need not be there.
-    from backendai_spawner.dry_runs import HANDLER  # noqa: PLC0415
+    from backendai_spawner import dry_runs, folder_lists  # noqa: PLC0415
 
     present = _settled(hub, "extra_handlers", [])
-    if HANDLER not in present:
-        present.append(HANDLER)
+    for handler in (dry_runs.HANDLER, folder_lists.HANDLER):
+        if handler not in present:
+            present.append(handler)
 
 
 def _settled(hub: Config, setting: str, default: Any) -> Any:

@@ -126,7 +126,8 @@ def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     empty. Otherwise the plain fields of the form without scripts count: ``image``,
     ``name``, ``project``, ``resource_group``, ``cpu``, ``mem``, ``shmem``,
     ``cluster_size``, ``cluster_mode``, ``cluster_strategy``, ``slot:<name>`` for any
-    other slot, and ``mounts``, which may be there several times.
+    other slot, and ``mounts``, which may be there several times, with a folder on each
+    line.
     """
     spec = _last(form, "spec")
     chosen = _read_spec(spec) if spec else _plain_fields(form)
@@ -148,11 +149,12 @@ def _plain_fields(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     slots: dict[str, str] = {}
     chosen: dict[str, Any] = {}
     for field in form:
+        if field == "mounts":
+            lines = _lines(field, form[field])
+            chosen.update({field: lines} if lines else {})
+            continue
         value = _last(form, field)
         if field in {"_xsrf", "spec"} or not value:
-            continue
-        if field == "mounts":
-            chosen[field] = [_last({field: [one]}, field) for one in form[field]]
             continue
         if field in _SHORTHANDS:
             slots[field] = value
@@ -163,6 +165,12 @@ def _plain_fields(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     if slots:
         chosen["slots"] = slots
     return chosen
+
+
+def _lines(field: str, values: Sequence[Any]) -> list[str]:
+    texts = [_last({field: [one]}, field) for one in values]
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    return [line for line in lines if line]
 
 
 def _last(form: Mapping[str, Sequence[Any]], field: str) -> str:
@@ -247,6 +255,12 @@ def _mount(one: Any) -> MountRequest:
         return msgspec.convert(one, MountRequest)
     except msgspec.ValidationError as error:
         raise InvalidRequestError(f"mounts: {error}") from None
+
+
+def write_mount(mount: MountRequest) -> str:
+    """Write a folder on one line, as :func:`~core.mounts.read_mount` reads it."""
+    folder = "/".join(filter(None, (mount.folder, mount.subpath)))
+    return ":".join(filter(None, (folder, mount.target, mount.permission)))
 
 
 def _amount_text(given: Mapping[str, Any], field: str) -> str | None:

@@ -25,9 +25,9 @@ from backendai_hub.core.access import SESSION_SCOPES
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
 from backendai_hub.core.idleness import REPORT_SECONDS
 from backendai_hub.core.sessions import Attachment, SessionStatus
+from backendai_spawner import dry_runs, folder_lists
 from backendai_spawner.clients import shared_client
 from backendai_spawner.connection import ConnectionSettings
-from backendai_spawner.dry_runs import address_of
 from backendai_spawner.form import render_form, render_outage
 from backendai_spawner.launch import Launch
 from backendai_spawner.options import (
@@ -318,7 +318,8 @@ class BackendAISpawner(ConnectionSettings, Spawner):
             chosen=chosen,
             server=self.name,
             checked=await self._check_presets(client),
-            asks_at=address_of(self.hub.base_url, self.user.name),
+            asks_at=dry_runs.address_of(self.hub.base_url, self.user.name),
+            folders_at=folder_lists.address_of(self.hub.base_url, self.user.name),
         )
 
     async def try_out(self, given: Mapping[str, Any]) -> DryRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from backendai_hub.core.mounts import Mount
 from backendai_hub.core.sessions import SessionStatus
 
 
@@ -54,7 +55,8 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
     With ``refused`` it would not be taken. Otherwise it would start now, or wait for
     what ``why`` tells; its ``session`` is empty. ``nodes`` names where it would start
-    to those who may see nodes. ``slots`` is what the request comes to.
+    to those who may see nodes. ``slots`` is what the request comes to, and ``mounts``
+    are its folders, with those that come by themselves.
     """
 
     refused: list[Objection] = []
@@ -63,4 +65,5 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     resource_group: str | None = None
     slots: dict[str, str] = {}
+    mounts: list[Mount] = []
     why: Why | None = None

@@ -261,7 +261,14 @@ _NOUNS: Final = {
     "slot-type": (_R.RESOURCES, _ALL_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
     "registry": (_R.IMAGES, _SITE_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
     "image": (_R.IMAGES, _TENANT_READ, _SITE_WRITE, _SITE_WRITE, _SITE_WRITE),
-    "folder": (_R.DATA, _TENANT_READ, _OWN_WRITE, _OWN_WRITE, _OWN_WRITE),
+    # JupyterHub's page offers people the folders that they can have in a session.
+    "folder": (
+        _R.DATA,
+        _rights(_OWN, _DOMAIN, _ALL, _ALL, spawner=_OWN),
+        _OWN_WRITE,
+        _OWN_WRITE,
+        _OWN_WRITE,
+    ),
 }
 
 _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {

@@ -65,6 +65,7 @@ async def try_out(
         project=user.projects.get(record.project_id),
         resource_group=ready.prepared.group.name,
         slots=record.request.to_text(),
+        mounts=ready.completed.mounts,
         why=verdict.why,
     )
 

@@ -146,7 +146,7 @@ MAY: dict[str, dict[Reach, set[str]]] = {
     },
     "spawner": {
         Reach.ALL: ANYBODY | words("account:verify,check"),
-        Reach.OWN: OWN_SESSIONS | words("spawned:read"),
+        Reach.OWN: OWN_SESSIONS | words("spawned:read folder:read"),
     },
     "router": {Reach.ALL: ANYBODY | words("routes:read")},
     "agent": {Reach.ALL: ANYBODY, Reach.OWN: words("agent:enroll,serve")},

@@ -73,9 +73,31 @@ def test_without_scripts_there_is_a_field_for_everything():
     assert {"cpu", "mem", "slot:cuda.device", "name"} <= names
     labels = {label["for"] for label in page.find("label")}
     ids = {
-        a["id"] for tag, a in page.elements if tag in {"input", "select"} if a.get("id")
+        a["id"]
+        for tag, a in page.elements
+        if tag in {"input", "select", "textarea"} and a.get("id")
     }
     assert labels == ids
+
+
+def test_the_last_folders_are_written_a_line_each_and_told_to_the_launcher():
+    half = {"folder": "sets", "subpath": "2026", "target": "in", "permission": "ro"}
+    chosen = {"mounts": ["data:ro", half, "</textarea><img>"]}
+    html = render_form(make_resources(NASTY), prefix=PREFIX, chosen=chosen)
+    page = Page(html)
+
+    assert page.find("textarea", name="mounts")
+    assert "\ndata:ro\nsets/2026:in:ro\n&lt;/textarea&gt;&lt;img&gt;</text" in html
+    told = json.loads(page.find("div", id="backendai-spawn")[0]["data-options"])
+    assert [mount["folder"] for mount in told["mounts"]][:2] == ["data", "sets"]
+    assert told["mounts"][1] == half
+
+
+def test_folders_that_nobody_can_read_spoil_no_form():
+    html = render_form(make_resources(NASTY), prefix=PREFIX, chosen={"mounts": 7})
+
+    told = json.loads(Page(html).find("div")[0]["data-options"])
+    assert told == {"mounts": []}
 
 
 def test_names_cannot_break_out_of_the_page():

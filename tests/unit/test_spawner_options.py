@@ -15,6 +15,7 @@ from backendai_spawner.options import (
     read_key,
     read_options,
     request_of,
+    write_mount,
 )
 
 KEY = "0190a5b4-0000-7000-8000-000000000001"
@@ -152,6 +153,12 @@ def test_our_own_key_is_no_unknown_option():
     assert read_key(given) == KEY
 
 
+@pytest.mark.parametrize("line", ["data", "data/a/b", "data:ro", "data/a:/x/y:wd"])
+def test_a_folder_is_written_on_a_line_as_it_is_read(line):
+    (mount,) = read_options({"mounts": [line]}).mounts
+    assert write_mount(mount) == line
+
+
 def test_folders_are_chosen_as_texts_or_as_objects():
     options = read_options({"mounts": ["data:ro", {"folder": "sets/2026"}, ""]})
     assert [(m.folder, m.permission) for m in options.mounts] == [
@@ -161,6 +168,9 @@ def test_folders_are_chosen_as_texts_or_as_objects():
     form = {"image": ["python"], "mounts": ["data:sets:ro", "more"]}
     chosen = options_from_form(form)
     assert chosen["mounts"] == ["data:sets:ro", "more"]
+    lines = {"mounts": ["data:ro\r\n\r\n more ", "", "x:/y"]}
+    assert options_from_form(lines) == {"mounts": ["data:ro", "more", "x:/y"]}
+    assert options_from_form({"mounts": ["\n"], "image": [""]}) == {}
     for wrong in ("data", 7, [7], [{"folder": "x", "mode": "ro"}], [":ro"]):
         with pytest.raises(InvalidRequestError, match="mounts: "):
             read_options({"mounts": wrong})

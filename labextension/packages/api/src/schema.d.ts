@@ -3133,9 +3133,12 @@ export interface components {
          *
          *         With ``refused`` it would not be taken. Otherwise it would start now, or wait for
          *         what ``why`` tells; its ``session`` is empty. ``nodes`` names where it would start
-         *         to those who may see nodes. ``slots`` is what the request comes to.
+         *         to those who may see nodes. ``slots`` is what the request comes to, and ``mounts``
+         *         are its folders, with those that come by themselves.
          */
         DryRun: {
+            /** @default [] */
+            mounts: components["schemas"]["Mount"][];
             /** @default [] */
             nodes: string[];
             /** @default null */

@@ -8,11 +8,12 @@ import { createTranslator, pickLanguage } from '@backendai/ui/i18n';
 import {
   LaunchForm,
   type AskFirst,
+  type FindFolders,
+  type GivenSpec,
   type LaunchFormHandle,
-  type LaunchSpec,
   type Supply
 } from '@backendai/ui/launch';
-import type { DryRun, PresetCheck, Resources } from '@backendai/api';
+import type { DryRun, FolderPage, PresetCheck, Resources } from '@backendai/api';
 import { createRef } from 'react';
 import { createRoot } from 'react-dom/client';
 import { I18nextProvider } from 'react-i18next';
@@ -65,15 +66,19 @@ function readSupply({ resources, presets }: DOMStringMap): Supply | null {
   );
 }
 
-/** Ask the Hub, whose page this is; it takes only what carries its own token. */
-function asker(address: string | undefined): AskFirst | undefined {
+/** An address of the Hub, whose page this is; it answers only what carries its token. */
+function withToken(address: string, query: string[][] = []): string {
   const { jhdata } = window as { jhdata?: { xsrf_token?: string } };
+  const token = ['_xsrf', jhdata?.xsrf_token ?? ''];
+  return `${address}?${new URLSearchParams([...query, token]).toString()}`;
+}
+
+function asker(address: string | undefined): AskFirst | undefined {
   if (!address) {
     return undefined;
   }
   return async (spec, signal) => {
-    const token = new URLSearchParams({ _xsrf: jhdata?.xsrf_token ?? '' });
-    const response = await fetch(`${address}?${token.toString()}`, {
+    const response = await fetch(withToken(address), {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
       body: JSON.stringify(spec),
@@ -83,13 +88,43 @@ function asker(address: string | undefined): AskFirst | undefined {
   };
 }
 
+function finder(address: string | undefined): FindFolders | undefined {
+  if (!address) {
+    return undefined;
+  }
+  return async ({ search, after, folders = [] }, signal) => {
+    const query = folders.map(folder => ['folder', folder]);
+    for (const [name, value] of Object.entries({ search, after })) {
+      if (value) {
+        query.push([name, value]);
+      }
+    }
+    const headers = { Accept: 'application/json' };
+    const response = await fetch(withToken(address, query), { headers, signal });
+    if (!response.ok) {
+      throw new Error(`${response.status} ${response.statusText}`);
+    }
+    return (await response.json()) as FolderPage;
+  };
+}
+
+/** What was chosen before, with the folders that a link to this page names. */
+function readGiven({ options, serverName }: DOMStringMap): GivenSpec {
+  const given = readJson<GivenSpec>(options) ?? {};
+  const linked = new URLSearchParams(window.location.hash.slice(1)).getAll('mounts');
+  return {
+    ...(serverName ? { name: serverName } : {}),
+    ...given,
+    mounts: [...(given.mounts ?? []), ...linked]
+  };
+}
+
 async function start(place: HTMLElement): Promise<void> {
   const supply = readSupply(place.dataset);
   if (!supply) {
     return; // the service did not answer; the page says so already
   }
-  const given = readJson<Partial<LaunchSpec>>(place.dataset.options) ?? {};
-  const { serverName } = place.dataset;
+  const given = readGiven(place.dataset);
   const language = pickLanguage([
     place.dataset.lang,
     document.documentElement.lang === 'en' ? null : document.documentElement.lang,
@@ -103,6 +138,7 @@ async function start(place: HTMLElement): Promise<void> {
     guard(form, () => handle.current?.validate() ?? true);
   }
   const ask = asker(place.dataset.dryRun);
+  const find = finder(place.dataset.folders);
   place.lang = language;
   place.replaceChildren();
   createRoot(place).render(
@@ -110,9 +146,10 @@ async function start(place: HTMLElement): Promise<void> {
       <LaunchForm
         ref={handle}
         supply={supply}
-        given={{ ...(serverName ? { name: serverName } : {}), ...given }}
+        given={given}
         language={language}
         ask={ask}
+        find={find}
         onChange={spec => {
           field.value = JSON.stringify(spec);
         }}

@@ -2,7 +2,9 @@
 import type {
   CheckedPreset,
   EventMessage,
+  Folder,
   GroupRoom,
+  Mount,
   Resources,
   Session,
   SessionContainer,
@@ -155,6 +157,56 @@ export function makeResources(changes: Partial<Resources> = {}): Resources {
     projects: ['vision'],
     resource_groups: ['default'],
     limits: [],
+    ...changes
+  };
+}
+
+export function makeFolder(name: string, changes: Partial<Folder> = {}): Folder {
+  return {
+    id: `id-of-${name}`,
+    name,
+    host: 'local',
+    project: null,
+    usage_mode: 'general',
+    permission: 'rw',
+    cloneable: false,
+    max_size: '-1',
+    max_files: null,
+    unmanaged_path: '',
+    ownership_type: 'user',
+    user: 'mina',
+    domain: 'default',
+    creator: 'mina',
+    status: 'ready',
+    status_changed_at: null,
+    status_reason: '',
+    access: 'rw',
+    is_owner: true,
+    mounted_by: 0,
+    used_bytes: 0,
+    used_files: 0,
+    scanned_at: null,
+    last_used_at: null,
+    trashed_at: null,
+    purge_at: null,
+    revision: 1,
+    created_at: '2026-01-02T03:00:00Z',
+    modified_at: '2026-01-02T03:00:00Z',
+    ...changes
+  };
+}
+
+export function makeMount(name: string, changes: Partial<Mount> = {}): Mount {
+  return {
+    folder_id: `id-of-${name}`,
+    folder_name: name,
+    host: 'local',
+    scope: 'user-1',
+    unmanaged_path: '',
+    subpath: '',
+    target: `/home/work/${name}`,
+    permission: 'rw',
+    automatic: false,
     ...changes
   };
 }

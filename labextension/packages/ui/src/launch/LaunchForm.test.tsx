@@ -69,6 +69,7 @@ describe('the launch form on a page', () => {
         starts_now: !waits,
         nodes: waits ? [] : ['gpu-03'],
         slots: spec.slots,
+        mounts: [],
         project: 'default',
         resource_group: 'default',
         why: waits
@@ -115,6 +116,7 @@ describe('the launch form on a page', () => {
         starts_now: false,
         nodes: [],
         slots: {},
+        mounts: [],
         project: null,
         resource_group: null,
         why: null

@@ -1,4 +1,5 @@
 /** The fields of a new session. It lives inside somebody else's `<form>`. */
+import type { DryRun, Mount } from '@backendai/api';
 import {
   forwardRef,
   useEffect,
@@ -14,6 +15,7 @@ import { Field } from '../kit/Field';
 import { slotTitle } from '../slots';
 import { AmountField } from './AmountField';
 import { EnvironmentChoice } from './EnvironmentChoice';
+import { FolderChoice } from './FolderChoice';
 import {
   chooseImage,
   choosePreset,
@@ -25,6 +27,7 @@ import {
   startState,
   toSpec,
   type FieldError,
+  type GivenSpec,
   type LaunchSpec,
   type LaunchState
 } from './form';
@@ -35,15 +38,18 @@ import { PresetChoice } from './PresetChoice';
 import { SessionLimits } from './SessionLimits';
 import { supplyAt, type Supply } from './supply';
 import { useDryRun, type AskFirst } from './useDryRun';
+import type { FindFolders } from './useFolders';
 import { Verdict } from './Verdict';
 
 interface Props {
   supply: Supply;
-  given: Partial<LaunchSpec>;
+  given: GivenSpec;
   language: string;
   onChange(spec: LaunchSpec): void;
   /** Asks what would become of a choice; without it the page judges by itself. */
   ask?: AskFirst;
+  /** Finds folders to mount; without it none can be chosen. */
+  find?: FindFolders;
 }
 
 export interface LaunchFormHandle {
@@ -52,7 +58,7 @@ export interface LaunchFormHandle {
 }
 
 export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchForm(
-  { supply, given, language, onChange, ask },
+  { supply, given, language, onChange, ask, find },
   handle
 ) {
   const [state, setState] = useState(() => startState(supply, given));
@@ -64,6 +70,7 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
   const say = useErrorText(language);
   const judgement = judge(readAmounts(state), offered);
   const outcome = useDryRun(errors.length > 0 ? null : toSpec(state), ask);
+  const automatic = useAutomatic(outcome);
 
   useEffect(() => onChange(toSpec(state)), [state, onChange]);
   useImperativeHandle(handle, () => ({
@@ -96,6 +103,15 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
       />
       <PlaceFields {...{ supply, state, setState }} />
       <ResourceFields {...{ supply, state, setState, language, errorOf, leave }} />
+      {find ? (
+        <FolderChoice
+          mounts={state.mounts}
+          project={state.place.project || supply.project}
+          find={find}
+          automatic={automatic}
+          onChange={change => setState(old => ({ ...old, mounts: change(old.mounts) }))}
+        />
+      ) : null}
       {outcome && (judgement.verdict !== 'unknown' || outcome.refused.length > 0) ? (
         <Outlook
           outcome={outcome}
@@ -109,6 +125,17 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
     </div>
   );
 });
+
+/** What comes by itself, as it was told last: it need not blink while somebody types. */
+function useAutomatic(outcome: DryRun | null): Mount[] {
+  const [told, setTold] = useState<Mount[]>([]);
+  useEffect(() => {
+    if (outcome && outcome.refused.length === 0) {
+      setTold(outcome.mounts.filter(each => each.automatic));
+    }
+  }, [outcome]);
+  return told;
+}
 
 /**
  * Tell that a field was left, but never during a press: an error that appears then

@@ -24,7 +24,8 @@ describe('the launch form', () => {
       project: null,
       resource_group: null,
       slots: { cpu: '2', mem: '2g' },
-      shmem: null
+      shmem: null,
+      mounts: []
     });
   });
 

@@ -2,6 +2,7 @@
 import type { CheckedPreset, ImageChoice, PossibleChange, Resources } from '@backendai/api';
 import { GIB, isBytes, parseAmount, sortSlots, writeAmount } from '../amounts';
 import { readRoom, startingAmounts, type Amounts } from './judgement';
+import { readMounts, writeMounts, type ChosenMount, type MountWish } from './mounts';
 import { startPlace, supplyAt, type Place, type Supply } from './supply';
 
 /** What the spawner reads from the form's field `spec`. */
@@ -12,7 +13,13 @@ export interface LaunchSpec {
   resource_group: string | null;
   slots: Record<string, string>;
   shmem: string | null;
+  mounts: MountWish[];
 }
+
+/** What is known of an earlier choice; a folder may be written on one line there. */
+export type GivenSpec = Partial<Omit<LaunchSpec, 'mounts'>> & {
+  mounts?: (string | MountWish)[];
+};
 
 export interface LaunchState {
   image: string;
@@ -23,6 +30,7 @@ export interface LaunchState {
   typed: Record<string, string>;
   /** Slots somebody has changed: a new environment leaves them alone. */
   touched: string[];
+  mounts: ChosenMount[];
 }
 
 export interface FieldError {
@@ -39,7 +47,7 @@ export function formSlots({ room }: Resources): string[] {
   return sortSlots([...new Set(['cpu', 'mem', ...offered])]);
 }
 
-export function startState(supply: Supply, given: Partial<LaunchSpec>): LaunchState {
+export function startState(supply: Supply, given: GivenSpec): LaunchState {
   const { images } = supply;
   const place = startPlace(supply, given);
   const image =
@@ -52,7 +60,8 @@ export function startState(supply: Supply, given: Partial<LaunchSpec>): LaunchSt
     name: given.name ?? '',
     shmem: given.shmem ? typedAmount('shmem', parseAmount('shmem', given.shmem) ?? 0) : '',
     typed: freshAmounts(image, place, supply),
-    touched: []
+    touched: [],
+    mounts: readMounts(given.mounts)
   };
   for (const [slot, text] of Object.entries(given.slots ?? {})) {
     const amount = parseAmount(slot, text);
@@ -262,6 +271,7 @@ export function toSpec(state: LaunchState): LaunchSpec {
     project: state.place.project || null,
     resource_group: state.place.group || null,
     slots,
-    shmem: shmem === null ? null : writeAmount('shmem', shmem)
+    shmem: shmem === null ? null : writeAmount('shmem', shmem),
+    mounts: writeMounts(state.mounts)
   };
 }

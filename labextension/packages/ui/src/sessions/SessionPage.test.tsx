@@ -7,7 +7,14 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { HostProvider, type Host } from '../host';
 import { createTranslator } from '../i18n';
 import { createQueryClient, keys } from '../queries';
-import { makeContainer, makeEvent, makeSession, makeShown, makeWhy } from '../testing';
+import {
+  makeContainer,
+  makeEvent,
+  makeMount,
+  makeSession,
+  makeShown,
+  makeWhy
+} from '../testing';
 import { applyToCache } from './live';
 import { SessionPage } from './SessionPage';
 import { SessionTable } from './SessionTable';
@@ -182,7 +189,8 @@ describe('what an event leaves out', () => {
       cluster_size: 2,
       cluster_network: 'its containers reach each other by name',
       containers: [makeContainer()],
-      idle_expires_at: '2026-01-02T09:00:00Z'
+      idle_expires_at: '2026-01-02T09:00:00Z',
+      mounts: [makeMount('data')]
     });
     const { client, tell } = await open(shown);
 
@@ -194,6 +202,23 @@ describe('what an event leaves out', () => {
       reason: 'busy'
     });
   });
+});
+
+test('the folders of a session are told with where they are, and how', async () => {
+  const mounts = [
+    makeMount('data', { subpath: '2026', target: '/datasets/one', permission: 'ro' }),
+    makeMount('.cache', { automatic: true, host: 'nas' })
+  ];
+  await open(makeShown({ mounts }));
+
+  const section = within(screen.getByRole('region', { name: 'Folders' }));
+  const [, data, cache] = section.getAllByRole('row').map(row => row.textContent);
+  expect(data).toMatch(/data\/2026.*\/datasets\/one.*read only.*local/);
+  expect(cache).toMatch(/\.cache.*\/home\/work\/\.cache.*read and write.*by itself.*nas/);
+  cleanup();
+
+  await open(makeShown());
+  expect(screen.queryByRole('region', { name: 'Folders' })).toBeNull();
 });
 
 describe('the containers of a session', () => {

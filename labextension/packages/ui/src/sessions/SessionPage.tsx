@@ -13,6 +13,7 @@ import { describeSlots } from '../slots';
 import { exactly } from '../times';
 import { Containers, Devices } from './Containers';
 import { useStreamState } from './live';
+import { Mounts } from './Mounts';
 import { LoadError } from './SessionList';
 import { SessionActions } from './SessionTable';
 import { SessionBadge, StatusWithReason } from './SessionStatus';
@@ -47,6 +48,7 @@ export function SessionPage({ id, back }: { id: string; back: ReactNode }): JSX.
             <Facts session={data} />
             <History id={id} polling={polling} />
           </div>
+          <Mounts session={data} />
           {data.cluster_size > 1 ? <Containers session={data} /> : null}
         </div>
       ) : null}

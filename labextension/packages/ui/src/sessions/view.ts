@@ -95,9 +95,9 @@ export function updateShown(old: ShownSession, session: Session): ShownSession {
   if (session.revision <= old.revision) {
     return old;
   }
-  const { cluster_network, idle_expires_at, why } = old;
+  const { cluster_network, idle_expires_at, mounts, why } = old;
   const containers = session.containers?.length ? session.containers : old.containers;
-  return { ...session, cluster_network, idle_expires_at, containers, why };
+  return { ...session, cluster_network, idle_expires_at, containers, mounts, why };
 }
 
 /** Show a stop at once; the event that confirms it has a higher revision. */
