@@ -24,7 +24,7 @@ from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import SessionStatus, SessionType
 from backendai_hub.core.slots import parse_amount, parse_slots
 from backendai_hub.db.batch import Dependency, tell_waits
-from backendai_hub.db.groups import list_allowed
+from backendai_hub.db.groups import list_allowed, load_holds
 from backendai_hub.db.images import load_images
 from backendai_hub.db.running import load_running
 from backendai_hub.db.sessions import SessionRecord, get_record
@@ -34,7 +34,7 @@ from backendai_hub.operations.preemption_views import tell_room
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import get_allowed
 from backendai_hub.scheduling.chains import Waits
-from backendai_hub.scheduling.explain import Explainer, Explanation
+from backendai_hub.scheduling.explain import Explainer, Explanation, Options
 from backendai_hub.scheduling.holds import tell_window
 from backendai_hub.scheduling.snapshot import PendingSession, RunningSession, Snapshot
 
@@ -154,8 +154,7 @@ class ExplanationDesk:
             verdict = await asyncio.to_thread(
                 explainer.consider,
                 session,
-                groups=tuple(asked.groups),
-                least=asked.least,
+                _options(asked, session),
             )
             nodes = self._nodes
             windows = self._name_windows(principal)
@@ -230,10 +229,20 @@ def _ask(
 ) -> Explanation | None:
     return explainer.explain(
         asked.record.id,
-        groups=tuple(asked.groups),
-        least=asked.least,
+        _options(asked, explainer.find_waiting(asked.record.id)),
         waits=waits.get(asked.record.id),
         others=waits,
+    )
+
+
+def _options(asked: Asked, session: PendingSession | None) -> Options:
+    """Say what could be otherwise with a session."""
+    stopped = "" if session is None else session.hold
+    return Options(
+        groups=tuple(asked.groups),
+        least=asked.least,
+        timed=asked.record.is_batch,
+        leaves_hold=bool(stopped) and stopped == asked.group_hold,
     )
 
 
@@ -296,7 +305,21 @@ async def _read_asked(connection: AsyncConnection, record: SessionRecord) -> Ask
             least.update(parse_slots(image.minimum).items())
             beside = parse_amount("mem", image.minimum.get("mem", 0))
             least["mem"] = max(record.shmem + 1, beside + record.shmem)
-    return Asked(record, groups, least)
+    group_hold, frozen = await _read_group_holds(connection, record, groups)
+    groups = {i: name for i, name in groups.items() if i not in frozen}
+    return Asked(record, groups, least, group_hold)
+
+
+async def _read_group_holds(
+    connection: AsyncConnection, record: SessionRecord, groups: Iterable[str]
+) -> tuple[str, set[str]]:
+    """Tell what its group holds up if nothing else does, and which others would."""
+    alone = replace(record, resource_group_id=None)
+    moved = [replace(record, id=g, resource_group_id=g) for g in groups]
+    found = await load_holds(connection, [record, *moved])
+    if (await load_holds(connection, [alone])).get(record.id):
+        return "", set()
+    return found.pop(record.id, ""), set(found)
 
 
 async def _name_visible(

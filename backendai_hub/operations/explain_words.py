@@ -29,6 +29,8 @@ class Asked(NamedTuple):
     groups: Mapping[str, str]
     """The resource groups that it may wait in, by id, with their names."""
     least: Mapping[str, int]
+    group_hold: str = ""
+    """Why it is held up, if that is its resource group's alone."""
 
 
 class Seen(NamedTuple):
@@ -75,11 +77,14 @@ def _tell_change(
     change: Change, session: PendingSession, names: Mapping[str, str]
 ) -> PossibleChange:
     group = change.group
+    # Who takes an amount or a group over with one click changes nothing else.
+    left = change.released and group is not None
+    is_all = change == Change(request=change.request, group=group, released=left)
     return PossibleChange(
         text=tell_change(change, session, names),
         yours=change.is_own,
-        slots=None if change.request is None else change.request.to_text(),
-        resource_group=None if group is None else names.get(group),
+        slots=change.request.to_text() if change.request and is_all else None,
+        resource_group=names.get(group) if group is not None and is_all else None,
     )
 
 

@@ -1,39 +1,41 @@
 """What would have to be different for a session to start now.
 
-A change is looked for on the nodes as a pass has left them, and tried there with the
-same code that places sessions: one that is named does start it.
+What it is, what a snapshot would be with it, and how it is told; :mod:`.searching`
+looks for changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
-from backendai_hub.core.quotas import SESSIONS, QuotaShortfall
+from backendai_hub.core.quotas import SESSIONS
 from backendai_hub.core.slots import (
     MILLI,
     ResourceSlots,
-    SlotType,
     describe_amount,
-    slot_type,
 )
-from backendai_hub.scheduling.cluster import Cluster, Mask, Vector
-from backendai_hub.scheduling.limits import Limits
-from backendai_hub.scheduling.lines import Line
+from backendai_hub.scheduling.shares import Path
 from backendai_hub.scheduling.snapshot import PendingSession, ScopeKey, Snapshot
-
-_MEBIBYTE = 1 << 20
 
 
 class Less(msgspec.Struct, frozen=True, kw_only=True):
     """How much less a scope would have to use of a slot that it has a limit for."""
 
     scope: ScopeKey
+    name: str
+    slot: str
+    amount: int
+
+
+class LessHere(msgspec.Struct, frozen=True, kw_only=True):
+    """How much less a scope would have to use of what a group gives it at most."""
+
+    group: str
+    path: Path
     name: str
     slot: str
     amount: int
@@ -46,6 +48,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """It asks for this instead."""
     containers: int | None = None
     """It has only so many containers, the first ones."""
+    each: ResourceSlots | None = None
+    """Each of its containers asks for this instead."""
+    layout: Literal["one-node", "spread", "pack"] | None = None
+    """Its containers lie otherwise."""
+    lifetime: int | None = None
+    """It runs for so many seconds at most."""
+    released: bool = False
+    """Nothing holds it up, such as another session, a time or an operator."""
     anywhere: bool = False
     """It runs on other nodes than those it names, too."""
     without_labels: tuple[str, ...] = ()
@@ -53,21 +63,27 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """It waits in another resource group."""
     less: tuple[Less, ...] = ()
     """Others use less."""
+    less_here: tuple[LessHere, ...] = ()
+    """Others use less of a resource group."""
 
     @property
     def is_own(self) -> bool:
-        """Tell whether who has asked for the session can bring it about alone."""
-        return not self.less
+        """Tell whether who has asked for the session can bring it about alone.
+
+        In another resource group, whatever holds up the one it is in is left behind.
+        """
+        stays_held = self.released and self.group is None
+        return not (self.less or self.less_here or stays_held)
+
+    @property
+    def is_place(self) -> bool:
+        """Tell whether it asks for as much as before, and nobody else for less."""
+        smaller = (self.request, self.containers, self.each, self.lifetime)
+        return all(one is None for one in smaller)
 
     def of(self, session: PendingSession) -> PendingSession:
         """Return *session* as it would be."""
-        changes: dict[str, object] = {}
-        if self.request is not None:
-            changes["request"] = self.request
-        if self.containers is not None:
-            members = session.members[: self.containers]
-            changes["members"] = members
-            changes["request"] = sum((m.request for m in members), ResourceSlots())
+        changes = self._amounts(session)
         request = changes.get("request")
         if isinstance(request, ResourceSlots) and session.charge is not None:
             changes["charge"] = _recharge(session, request)
@@ -76,9 +92,24 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         if self.without_labels:
             left = session.labels.items()
             changes["labels"] = {k: v for k, v in left if k not in self.without_labels}
-        if self.group is not None:
-            changes["group"] = self.group
+        kept = {
+            "group": self.group,
+            "layout": self.layout,
+            "lifetime": self.lifetime,
+            "hold": "" if self.released else None,
+        }
+        changes.update((k, v) for k, v in kept.items() if v is not None)
         return replace(session, **changes) if changes else session
+
+    def _amounts(self, session: PendingSession) -> dict[str, object]:
+        """Return what it would ask for, and with how many containers."""
+        if self.containers is None and self.each is None:
+            return {} if self.request is None else {"request": self.request}
+        members = session.members[: self.containers]
+        if self.each is not None:
+            members = tuple(replace(m, request=self.each) for m in members)
+        together = sum((m.request for m in members), ResourceSlots())
+        return {"members": members, "request": together}
 
     def apply(self, snapshot: Snapshot, session_id: str) -> Snapshot:
         """Return *snapshot* as it would be."""
@@ -88,7 +119,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             used = {**scope.used, less.slot: scope.used.get(less.slot, 0) - less.amount}
             scopes[less.scope] = replace(scope, used=used)
         queue = tuple(self.of(s) if s.id == session_id else s for s in snapshot.queue)
-        return replace(snapshot, queue=queue, scopes=scopes)
+        groups = dict(snapshot.groups)
+        for here in self.less_here:
+            # To use less of what may be used is to have that much more left.
+            policy = groups[here.group]
+            quota = policy.quotas[here.path]
+            most = {**quota.maximum, here.slot: quota.maximum[here.slot] + here.amount}
+            quotas = {**policy.quotas, here.path: replace(quota, maximum=most)}
+            groups[here.group] = replace(policy, quotas=quotas)
+        return replace(snapshot, queue=queue, scopes=scopes, groups=groups)
 
 
 def _recharge(session: PendingSession, request: ResourceSlots) -> ResourceSlots:
@@ -103,174 +142,6 @@ def _recharge(session: PendingSession, request: ResourceSlots) -> ResourceSlots:
 def charge_of(session: PendingSession) -> ResourceSlots:
     """Return what *session* counts in each of its scopes."""
     return session.request if session.charge is None else session.charge
-
-
-class Search(NamedTuple):
-    """Where changes for one session are looked for."""
-
-    session: PendingSession
-    line: Line
-    limits: Limits
-    least: Mapping[str, int]
-    """What it has to ask for at least, whatever there is."""
-    before: Callable[[], Sequence[PendingSession]] = tuple
-    """Tells who is served before it."""
-    proves: Callable[[Change], bool] = bool
-    """Tells by a whole pass whether a change starts it."""
-
-    def find(self) -> Iterator[Change]:
-        """Yield changes, those that cost least first."""
-        allowed = self._is_allowed(self.session)
-        candidates: Iterator[Change]
-        if self.session.members:
-            places, smaller = self._places(), self._fewer_containers()
-        else:
-            places, smaller = self._places(), self._smaller(self.session)
-        candidates = chain(places if allowed else (), smaller)
-        found = [change for change in candidates if self._starts(change)]
-        yield from found
-        if not allowed:
-            yield from self._less_used([Change(), *self._places()])
-
-    def _starts(self, change: Change) -> bool:
-        changed = change.of(self.session)
-        return self._is_allowed(changed) and self.line.trial(changed).fits(changed)
-
-    def _is_allowed(self, session: PendingSession) -> bool:
-        charge = tuple(charge_of(session).items())
-        allowed = self.limits.allow(self.limits.of(session.scopes), charge)
-        return allowed and not self.line.refuse(session)
-
-    # --- elsewhere -------------------------------------------------------------------
-
-    def _places(self) -> Iterator[Change]:
-        session = self.session
-        if session.nodes and session.only_nodes:
-            yield Change(anywhere=True)
-        for label in session.labels:
-            yield Change(without_labels=(label,))
-        if len(session.labels) > 1:
-            yield Change(without_labels=tuple(session.labels))
-        if session.labels and session.nodes and session.only_nodes:
-            yield Change(anywhere=True, without_labels=tuple(session.labels))
-
-    # --- less of it ------------------------------------------------------------------
-
-    def _fewer_containers(self) -> Iterator[Change]:
-        """Yield the most containers that find room; fewer never need more."""
-        least, most = 1, len(self.session.members) - 1
-        while least < most:
-            middle = (least + most + 1) // 2
-            if self._starts(Change(containers=middle)):
-                least = middle
-            else:
-                most = middle - 1
-        if most:
-            yield Change(containers=least)
-
-    def _smaller(self, session: PendingSession) -> Iterator[Change]:
-        """Yield less of everything that lacks on the nearest node, then of one slot."""
-        trial = self.line.trial(session)
-        cluster = trial.placer.cluster
-        rows = np.flatnonzero(cluster.eligible(session) & (cluster.spare >= 1))
-        request = session.request
-        if not len(rows) or any(slot not in cluster.column for slot in request):
-            return
-        room = {slot: self._room(cluster, slot, rows) for slot in request}
-        possible = np.ones(len(rows), bool)
-        for slot, most in room.items():
-            possible &= most >= max(1, min(request[slot], self.least.get(slot, 1)))
-        seen: set[ResourceSlots] = set()
-        for among in self._ways(room, possible):
-            lost = sum(((request[s] - most) / request[s] for s, most in room.items()))
-            best = int(np.argmin(np.where(among, lost, np.inf)))
-            smaller = ResourceSlots({s: int(most[best]) for s, most in room.items()})
-            if smaller not in seen and smaller != request:
-                seen.add(smaller)
-                yield Change(request=smaller)
-
-    def _ways(self, room: Mapping[str, Vector], possible: Mask) -> Iterator[Mask]:
-        """Tell among which nodes the nearest is looked for, one way after another."""
-        if possible.any():
-            yield possible
-        request = self.session.request
-        for slot in request:
-            others = possible.copy()
-            for other, most in room.items():
-                if other != slot:
-                    others &= most >= request[other]
-            if others.any():
-                yield others
-
-    def _room(self, cluster: Cluster, slot: str, rows: Vector) -> Vector:
-        """Return how much of *slot* each node, and every limit, would give it."""
-        asked = self.session.request[slot]
-        most = asked
-        if slot in charge_of(self.session):
-            most = max(0, min(asked, self.limits.left(self.session.scopes, slot)))
-        if self.line.guarantees is not None:
-            most = max(0, min(most, self.line.guarantees.left(self.session, slot)))
-        column = cluster.column[slot]
-        if slot_type(slot) is not SlotType.COUNT:
-            return _round_sizes(np.minimum(cluster.largest_of(column)[rows], most))
-        largest, several = cluster.largest_of(column), cluster.untouched_of(column)
-        if self.line.policy.allow_split and not cluster.is_profile(column):
-            largest = cluster.free_of(column)
-        one = np.minimum(largest[rows], most)
-        if cluster.is_profile(column) or slot.endswith(".device"):
-            one = _whole(one)
-        return np.maximum(one, _whole(np.minimum(several[rows], most)))
-
-    # --- others less -----------------------------------------------------------------
-
-    def _less_used(self, ways: Sequence[Change]) -> Iterator[Change]:
-        """Yield what others would have to leave, if there is room but no allowance."""
-        if self.line.refuse(self.session):
-            return
-        found = self.limits.shortfalls(
-            self.session.scopes, tuple(charge_of(self.session).items())
-        )
-        if any(lacking.asked > lacking.limit for _, lacking in found):
-            return  # whatever others leave, it may never have as much
-        rivals = {scope: self._rivals(scope) for scope, _ in found}
-        less = tuple(_less(scope, one, rivals[scope]) for scope, one in found)
-        for way in ways:
-            changed = way.of(self.session)
-            if not self.line.trial(changed).fits(changed):
-                continue
-            change = replace(way, less=less)
-            # Whoever is served before may take more than has been reckoned with.
-            if not any(rivals.values()) or self.proves(change):
-                yield change
-                return
-
-    def _rivals(self, scope: ScopeKey) -> list[PendingSession]:
-        """Return who takes what becomes free in *scope* before it does."""
-        return [
-            one
-            for one in self.before()
-            if scope in one.scopes and not one.hold and not self._is_allowed(one)
-        ]
-
-
-def _less(
-    scope: ScopeKey, lacking: QuotaShortfall, rivals: Sequence[PendingSession]
-) -> Less:
-    amount = lacking.used + lacking.asked - lacking.limit
-    amount += sum(charge_of(one)[lacking.slot] for one in rivals)
-    return Less(scope=scope, name=lacking.name, slot=lacking.slot, amount=amount)
-
-
-def _whole(amounts: Vector) -> Vector:
-    return amounts // MILLI * MILLI
-
-
-def _round_sizes(amounts: Vector) -> Vector:
-    """Round sizes down to what people write."""
-    rounded: Vector = np.where(
-        amounts >= _MEBIBYTE, amounts // _MEBIBYTE * _MEBIBYTE, amounts
-    )
-    return rounded
 
 
 # --- in words ------------------------------------------------------------------------
@@ -291,6 +162,12 @@ def tell_change(
 
 
 def _tell_less(change: Change) -> Iterator[str]:
+    if change.released and change.group is None:
+        yield "if nothing held it up"
+    for here in change.less_here:
+        amount = describe_amount(here.slot, here.amount)
+        kind = ("domain", "project", "user")[len(here.path) - 1]
+        yield f"if {kind} {here.name} used {amount} {here.slot} less in this group"
     for less in change.less:
         kind, _ = less.scope
         if less.slot == SESSIONS:
@@ -306,14 +183,26 @@ def _tell_request(change: Change, session: PendingSession) -> Iterator[str]:
         count = change.containers
         containers = "1 container" if count == 1 else f"{count} containers"
         yield f"with {containers} instead of {len(session.members)}"
-    if change.request is not None:
-        for slot, amount in session.request.items():
-            new = change.request[slot]
+    request, before, suffix = change.request, session.request, ""
+    if change.each is not None:
+        request, before = change.each, session.members[0].request
+        suffix = " for each container"
+    if request is not None:
+        for slot, amount in before.items():
+            new = request[slot]
             if new != amount:
                 yield (
                     f"with {describe_amount(slot, new)} {slot} instead of"
-                    f" {describe_amount(slot, amount)}"
+                    f" {describe_amount(slot, amount)}{suffix}"
                 )
+    if change.lifetime is not None:
+        yield f"with a time limit of {_tell_time(change.lifetime)}"
+
+
+def _tell_time(seconds: int) -> str:
+    """Write whole minutes as they are given: 20m, 3h, 1h30m."""
+    hours, minutes = divmod(seconds // 60, 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes else "")
 
 
 def _tell_place(
@@ -325,5 +214,7 @@ def _tell_place(
         yield f"if it did not insist on the {many} {named}"
     for label in change.without_labels:
         yield f"without the label {label}={session.labels[label]}"
+    if change.layout is not None:
+        yield "with its containers on several nodes"
     if change.group is not None:
         yield f"in the resource group {names.get(change.group, change.group)}"

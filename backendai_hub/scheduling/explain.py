@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, takewhile
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -16,11 +17,12 @@ from msgspec.structs import replace
 from backendai_hub.core.quotas import QuotaShortfall
 from backendai_hub.scheduling.ahead import Ahead, Waiting
 from backendai_hub.scheduling.chains import Chains, Waits
-from backendai_hub.scheduling.changes import Change, Search, charge_of
+from backendai_hub.scheduling.changes import Change, charge_of
 from backendai_hub.scheduling.forecast import Ends, Forecast, find_leaving, foretell
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.ordering import SEQUENCERS
 from backendai_hub.scheduling.plan import Pass
+from backendai_hub.scheduling.searching import Search
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     PendingSession,
@@ -71,6 +73,22 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Why it would wait, if so."""
 
 
+class Options(NamedTuple):
+    """What could be otherwise with a session that waits."""
+
+    groups: tuple[str, ...] = ()
+    """The resource groups that it may wait in."""
+    least: Mapping[str, int] = {}
+    """What it has to ask for at least."""
+    timed: bool = False
+    """Whether who has asked for it says how long it runs."""
+    leaves_hold: bool = False
+    """Whether what holds it up is its resource group's alone."""
+
+
+DEFAULT = Options()
+
+
 class _Standing(msgspec.Struct, frozen=True, kw_only=True):
     """One session in its line after a pass."""
 
@@ -119,17 +137,16 @@ class Explainer:
     def explain(
         self,
         session_id: str,
+        options: Options = DEFAULT,
         *,
-        groups: tuple[str, ...] = (),
-        least: Mapping[str, int] | None = None,
         waits: Waits | None = None,
         others: Mapping[str, Waits] | None = None,
     ) -> Explanation | None:
         """Explain why a session waits; None if it does not.
 
-        ``groups`` are the resource groups it may wait in; ``least`` is what it has to
-        ask for at least. *waits* is what it waits for, if nothing else holds it up, and
-        *others* what each of those waits for whom that is said of as well.
+        *options* is what could be otherwise. *waits* is what it waits for, if nothing
+        else holds it up, and *others* what each of those waits for whom that is said
+        of as well.
         """
         if session_id not in self._place:
             return None
@@ -143,7 +160,7 @@ class Explainer:
             place=place,
             snapshot=self._snapshot,
         )
-        found = self._explain(standing, groups, least or {})
+        found = self._explain(standing, options)
         if waits is None or not (session.hold and waits.firsts):
             return found
         return self._foretell_waits(found, waits, others or {})
@@ -151,9 +168,7 @@ class Explainer:
     def consider(
         self,
         session: PendingSession,
-        *,
-        groups: tuple[str, ...] = (),
-        least: Mapping[str, int] | None = None,
+        options: Options = DEFAULT,
     ) -> Verdict:
         """Tell what would become of *session* if it were asked for now.
 
@@ -177,7 +192,7 @@ class Explainer:
             place=place,
             snapshot=replace(snapshot, queue=(*snapshot.queue, session)),
         )
-        return Verdict(explanation=self._explain(standing, groups, least or {}))
+        return Verdict(explanation=self._explain(standing, options))
 
     def _place_of(
         self, session: PendingSession, line: Line, order: Sequence[str]
@@ -191,12 +206,10 @@ class Explainer:
                 self._places[key] = place
         return place
 
-    def _explain(
-        self, standing: _Standing, groups: tuple[str, ...], least: Mapping[str, int]
-    ) -> Explanation:
+    def _explain(self, standing: _Standing, options: Options) -> Explanation:
         session, line = standing.session, standing.line
         order, place = standing.order, standing.place
-        changes = self._changes(standing, groups, least)
+        changes = self._changes(standing, options)
         forecast = self._foretell(session, line, place)
         return Explanation(
             session=session.id,
@@ -238,28 +251,78 @@ class Explainer:
 
     # --- what would start it -------------------------------------------------------
 
-    def _changes(
-        self, standing: _Standing, groups: tuple[str, ...], least: Mapping[str, int]
-    ) -> Iterator[Change]:
+    def _changes(self, standing: _Standing, options: Options) -> Iterator[Change]:
         session, line = standing.session, standing.line
-        if session.hold or line.problem:
+        held = bool(session.hold)
+        if held:
+            session = replace(session, hold="")
+        elsewhere: list[Change] = []
+        if not held or options.leaves_hold:
+            elsewhere = [
+                replace(change, released=held)
+                for change in self._elsewhere(session, options.groups)
+            ]
+        if line.problem:
+            yield from elsewhere
             return
-        limits = self._pass.limits
-        search = Search(
-            session,
-            line,
-            limits,
-            least,
-            before=partial(self._before, standing),
-            proves=partial(self._proves, standing),
-        )
-        found = list(search.find())
-        elsewhere = list(self._elsewhere(session, groups))
-        places = [c for c in found if c.request is None and c.containers is None]
-        own = [c for c in places if c.is_own]
+        if held and self._is_open_to(session, line):
+            yield from elsewhere
+            yield Change(released=True)
+            return
+        search = self._search(standing, session, line, options)
+        found = [replace(change, released=held) for change in search.find()]
+        own = [c for c in found if c.is_place and c.is_own]
         yield from own
         yield from elsewhere
         yield from (c for c in found if c not in own)
+        if not found and not elsewhere and not held:
+            yield from self._smaller_elsewhere(standing, options)
+
+    def _is_open_to(self, session: PendingSession, line: Line) -> bool:
+        """Tell whether nothing at all is in the way of *session* in a line."""
+        if line.problem or line.refuse(session) or self._shortfalls(session):
+            return False
+        return line.trial(session).fits(session)
+
+    def _search(
+        self,
+        standing: _Standing,
+        session: PendingSession,
+        line: Line,
+        options: Options,
+    ) -> Search:
+        held = bool(standing.session.hold)
+        return Search(
+            session,
+            line,
+            self._pass.limits,
+            options.least,
+            before=partial(self._before, standing),
+            proves=lambda change: self._proves(
+                standing, replace(change, released=held)
+            ),
+            now=self._snapshot.now,
+            timed=options.timed,
+        )
+
+    def _smaller_elsewhere(
+        self, standing: _Standing, options: Options
+    ) -> Iterator[Change]:
+        """Yield the first that asks for less in another resource group."""
+        session = standing.session
+        for group in options.groups:
+            if not session.group or group == session.group:
+                continue
+            moved = replace(session, group=group)
+            line = self._line_of(group)
+            if line.problem or line.refuse(moved):
+                continue
+            search = self._search(standing, moved, line, options)
+            for change in islice(search.less(), 1):
+                changed = change.of(moved)
+                if self._is_open_to(changed, line):
+                    yield replace(change, group=group)
+                    return
 
     def _before(self, standing: _Standing) -> list[PendingSession]:
         """Return who is served before it, of whatever group."""
@@ -294,9 +357,7 @@ class Explainer:
                 continue
             moved = replace(session, group=group)
             line = self._line_of(group)
-            if line.problem or line.refuse(moved):
-                continue
-            if line.trial(moved).fits(moved):
+            if self._is_open_to(moved, line):
                 yield Change(group=group)
 
     def _line_of(self, group: str) -> Line:
@@ -426,6 +487,10 @@ class Explainer:
     def lines(self) -> Sequence[Sequence[str]]:
         """Who waits for the same nodes, by id, in the order of the pass."""
         return list(self._order.values())
+
+    def find_waiting(self, session_id: str) -> PendingSession | None:
+        """Return what waits under this id."""
+        return self._queue.get(session_id)
 
     def find_running(self, session_id: str) -> RunningSession | None:
         """Return what runs under this id."""

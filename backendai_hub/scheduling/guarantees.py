@@ -250,15 +250,27 @@ class Guarantees:
             return most
         return min(most, max(due, self._free.get(slot) - kept[slot]))
 
+    def overruns(self, session: PendingSession) -> tuple[Overrun, ...]:
+        """Return the maxima in the way of *session*, if nothing else of these is."""
+        path, asked = self._look_up(session)
+        with self._without(session):
+            verdict = self._tree.judge(
+                path, asked, self._free, stays=not session.preemptible
+            )
+        return () if verdict.kept else verdict.overruns
+
+    def name_of(self, path: Path) -> str:
+        """Return what people call a scope."""
+        return self._names.get((_KINDS[len(path) - 1], path[-1]), path[-1])
+
     def _tell_overrun(self, one: Overrun) -> str:
-        kind, scope_id = _KINDS[len(one.path) - 1], one.path[-1]
+        kind = _KINDS[len(one.path) - 1]
         used, most, asked = (
             describe_amount(one.slot, n) for n in (one.used, one.maximum, one.asked)
         )
-        name = self._names.get((kind, scope_id), scope_id)
         return (
-            f"{kind} {name}: {one.slot} {used} of at most {most} in use in this group,"
-            f" asks {asked}"
+            f"{kind} {self.name_of(one.path)}: {one.slot} {used} of at most {most} in"
+            f" use in this group, asks {asked}"
         )
 
     def _tell_kept(

@@ -311,6 +311,10 @@ class Line:
             if hold.until is not None and hold.shares and hold not in beside
         ]
 
+    def needed(self) -> set[int]:
+        """Return when others need what is free, and kept for them until then."""
+        return {h.needed for h in self._keeper.holds if h.needed is not None}
+
     def row_of(self, running: RunningSession) -> int:
         """Return the first of its nodes that a session runs on; -1 if it is on none."""
         rows = (self.cluster.row.get(node, -1) for node, _ in running.holdings)

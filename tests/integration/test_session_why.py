@@ -16,6 +16,7 @@ from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_verbs import HoldRequest, hold_session
 from backendai_hub.operations.queue_view import load_snapshot
+from backendai_hub.operations.stops import FreezeRequest, freeze_group
 from backendai_hub.scheduling.plan import plan
 from tests.factories import (
     add_node,
@@ -27,7 +28,7 @@ from tests.factories import (
     submit,
 )
 from tests.jobs import ask
-from tests.tenants import ROOT
+from tests.tenants import ROOT, Office
 
 GIB = 1 << 30
 
@@ -164,3 +165,26 @@ async def test_who_waits_for_another_is_told_when_that_one_is_over(platform: Pla
     told = await why(platform, "alice", third.id)
     assert told.starts_at is not None
     assert told.starts_at.startswith(f"{later:%Y-%m-%dT%H:%M:%S}")
+
+
+async def test_who_waits_in_a_frozen_group_is_told_of_an_open_one(platform: Platform):
+    await prepare(platform)
+    office = Office(platform)
+    await add_node(platform, devices=[make_device(slots={"cpu": 1000, "mem": 4 * GIB})])
+    for name in ("other", "closed"):
+        await office.make("resource-group", name=name)
+        await office.open_group(name, "domain", "default")
+        await add_node(platform, f"node-{name}")
+        await office.move_node(f"node-{name}", name)
+    waiting = await ask(platform, slots={"cpu": 1, "mem": "1g"})
+    for name in ("default", "closed"):
+        await freeze_group(platform, ROOT, name, FreezeRequest(reason="moving"))
+    told = await why(platform, "alice", waiting.id)
+    assert "frozen" in told.reasons[0]
+    assert [(c.text, c.yours, c.resource_group) for c in told.changes] == [
+        ("in the resource group other", True, "other"),
+        ("if nothing held it up", False, None),
+    ]
+    await hold_session(platform, ROOT, waiting.id, HoldRequest(reason="to look at"))
+    told = await why(platform, "alice", waiting.id)
+    assert [c.text for c in told.changes] == ["if nothing held it up"]

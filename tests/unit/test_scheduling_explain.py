@@ -13,9 +13,9 @@ from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.chains import Waits
 from backendai_hub.scheduling.changes import Change, tell_change
-from backendai_hub.scheduling.explain import Explainer, Explanation
+from backendai_hub.scheduling.explain import Explainer, Explanation, Options
 from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.shares import ShareState
+from backendai_hub.scheduling.shares import ShareState, path_of
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     ReservedWindow,
@@ -39,7 +39,8 @@ from tests.unit.test_scheduling_properties import snapshots
 
 
 def explain(found: Snapshot, name: str = "s", **more: Any) -> Explanation:
-    explanation = Explainer(found).explain(name, **more)
+    known = {key: more.pop(key) for key in ("waits", "others") if key in more}
+    explanation = Explainer(found).explain(name, Options(**more), **known)
     assert explanation is not None
     return explanation
 
@@ -173,11 +174,96 @@ def test_fewer_containers_would_start():
     assert told(found) == ["with 2 containers instead of 4"]
 
 
-def test_a_session_that_is_held_is_told_why_and_no_change():
+def test_a_session_that_is_held_is_told_why_and_whether_that_is_all():
     found = snapshot([node("a", host(2))], [pending(cpu=1, hold="held by alice")])
     explanation = explain(found)
     assert explanation.reasons == ("held by alice",)
-    assert (explanation.changes, explanation.unknown) == ((), "held by alice")
+    assert explanation.unknown == "held by alice"
+    assert told(found) == ["if nothing held it up"]
+    assert not explanation.changes[0].is_own
+    found = snapshot([node("a", host(2))], [pending(cpu=3, hold="held by alice")])
+    assert told(found) == ["if nothing held it up and with 2 cpu instead of 3"]
+
+
+def test_who_waits_in_a_frozen_group_is_told_of_another():
+    there = [node("a", host(4), group="x"), node("b", host(4), group="y")]
+    held = pending(cpu=1, group="x", hold="resource group x is frozen")
+    found = snapshot(there, [held])
+    both = ("x", "y")
+    assert told(found, groups=both, leaves_hold=True) == [
+        "in the resource group y",
+        "if nothing held it up",
+    ]
+    for change in explain(found, groups=both, leaves_hold=True).changes:
+        assert starts(change.apply(found, "s"))
+        assert change.is_own is (change.group == "y")
+    assert told(found, groups=both) == ["if nothing held it up"]
+
+
+def test_less_long_would_start_before_a_window():
+    window = ReservedWindow(name="fans", starts=3630, ends=9000, nodes=("a",))
+    there = [node("a", host(4))]
+    found = snapshot(there, [pending(cpu=2, lifetime=7200)], windows=(window,))
+    assert told(found, timed=True) == ["with a time limit of 1h"]
+    assert told(found) == [], "its owner does not say how long it runs"
+    found = snapshot(there, [pending(cpu=2)], windows=(window,))
+    assert told(found, timed=True) == ["with a time limit of 1h"]
+
+
+def test_less_long_would_start_beside_what_is_kept_for_another():
+    place, held = busy(1300)
+    queue = [pending("wide", cpu=4), pending(cpu=1, lifetime=3000, since=1)]
+    place = replace(place, devices=(host(4, used=2, name="a/host"),))
+    policy = GroupPolicy(reserve_after=0)
+    held = running("r", place, Share("a/host", "cpu", 2000), started=0, ends=1300)
+    found = snapshot([place], queue, policy=policy, running=(held,), now=10)
+    assert told(found, timed=True)[:1] == ["with a time limit of 21m"]
+
+
+def test_what_others_have_of_a_maximum_is_told_as_what_they_would_leave():
+    place = node("a", host(8, used=2))
+    session = pending(cpu=2)
+    held = running("r", place, Share("a/host", "cpu", 2000), ends=100)
+    path = path_of(session)[:2]
+    for maximum, said in ((2000, "2"), (3000, "1")):
+        quota = ScopeQuota(guaranteed={}, maximum={"cpu": maximum})
+        policy = GroupPolicy(quotas={path: quota})
+        found = snapshot([place], [session], policy=policy, running=(held,), now=10)
+        assert f"if project default used {said} cpu less in this group" in told(found)
+    quota = ScopeQuota(guaranteed={}, maximum={"cpu": 1000})
+    policy = GroupPolicy(quotas={path: quota})
+    found = snapshot([place], [session], policy=policy, running=(held,), now=10)
+    assert told(found) == [], "it may never have as much"
+
+
+def test_on_several_nodes_a_cluster_would_start_that_wants_one():
+    there = [node("a", host(2)), node("b", host(2))]
+    found = snapshot(there, [cluster_of("s", ask(cpu=2), ask(cpu=2))])
+    assert told(found)[0] == "with its containers on several nodes"
+
+
+def test_two_changes_are_told_where_none_is_enough_by_itself():
+    label = {"zone": "west"}
+    there = [
+        node("a", host(2), labels={"zone": "east"}),
+        node("b", host(8, used=8), labels=label),
+    ]
+    found = snapshot(there, [pending(cpu=4, labels=label)])
+    assert told(found) == ["with 2 cpu instead of 4 and without the label zone=west"]
+
+    there = [node("a", host(2, used=2), group="x"), node("b", host(2), group="y")]
+    found = snapshot(there, [pending(cpu=4, group="x")])
+    assert told(found, groups=("x", "y")) == [
+        "with 2 cpu instead of 4 and in the resource group y"
+    ]
+
+    there = [node("a", host(2)), node("b", host(2))]
+    found = snapshot(there, [cluster_of("s", ask(cpu=3), ask(cpu=3), layout="spread")])
+    assert told(found) == ["with 2 cpu instead of 3 for each container"]
+
+    own = limit("user", "alice", {"cpu": 4}, cpu=4)
+    found = snapshot([node("a", host(1))], [pending(cpu=2)], [own])
+    assert told(found) == ["if user alice used 1 cpu less and with 1 cpu instead of 2"]
 
 
 def test_every_reason_is_told_at_once():
@@ -637,6 +723,50 @@ def test_changes_start_those_who_have_guarantees_and_maxima_and_fair_shares_too(
     explainer = Explainer(found)
     for name in explainer.plan.waiting:
         explanation = explainer.explain(name)
+        assert explanation is not None
+        for change in explanation.changes:
+            assert starts(change.apply(found, name), name), change
+
+
+@st.composite
+def stopped_snapshots(draw: Any) -> Snapshot:
+    """Windows, time limits, priorities, and some who are held, as well."""
+    found = draw(st.one_of(guaranteed_snapshots(), rich_snapshots()))
+    names = [n.id for n in found.nodes]
+    windows = []
+    for number in range(draw(st.integers(0, 2)) if names else 0):
+        starts_at = draw(st.integers(0, 400))
+        windows.append(
+            ReservedWindow(
+                name=f"w{number}",
+                starts=starts_at,
+                ends=starts_at + draw(st.integers(1, 400)),
+                nodes=(draw(st.sampled_from(names)),),
+                open_to=draw(st.sampled_from([(), ((ScopeKind.USER, "alice"),)])),
+                notice=draw(st.sampled_from([0, 100])),
+            )
+        )
+    held = tuple(
+        replace(r, ends=draw(st.sampled_from([None, 100, 300]))) for r in found.running
+    )
+    queue = tuple(
+        replace(
+            session,
+            lifetime=draw(st.sampled_from([None, 30, 130, 500])),
+            priority=draw(st.sampled_from([10, 10, 50])),
+            hold=draw(st.sampled_from(["", "", "held by root"])),
+        )
+        for session in found.queue
+    )
+    return replace(found, windows=tuple(windows), queue=queue, running=held)
+
+
+@settings(max_examples=250, deadline=None)
+@given(stopped_snapshots())
+def test_changes_start_those_who_are_held_or_kept_off_too(found: Snapshot):
+    explainer = Explainer(found)
+    for name in explainer.plan.waiting:
+        explanation = explainer.explain(name, Options(timed=True))
         assert explanation is not None
         for change in explanation.changes:
             assert starts(change.apply(found, name), name), change
