@@ -352,8 +352,10 @@ class Line:
         return "; ".join([*parts, told] if told else parts)
 
     def _why_not(self, session: PendingSession, beside: Sequence[Hold]) -> list[str]:
-        parts = [reasons.explain_no_room(self.cluster, session)]
         others = [h for h in self._keeper.holds if h not in beside and h.shares]
+        trial = self.trial(session) if session.members else None
+        told = reasons.explain_no_room(self.cluster, session, others, trial)
+        parts = [told]
         if others:
             parts.append(reasons.tell_holds(others))
         return parts

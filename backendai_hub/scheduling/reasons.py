@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from backendai_hub.core.slots import MILLI, SlotType, describe_amount, slot_type
 from backendai_hub.scheduling.cluster import Cluster, Mask, Vector
@@ -19,6 +21,9 @@ from backendai_hub.scheduling.snapshot import (
 )
 from backendai_hub.scheduling.strategies import comparing_order
 
+if TYPE_CHECKING:
+    from backendai_hub.scheduling.trials import Trial
+
 NO_NODES = "no node has joined yet; it starts when one does"
 NO_NODES_IN_GROUP = "no node is in its resource group yet; it starts when one is"
 DISPLACES = "it starts once the sessions have left that make room for it"
@@ -26,8 +31,17 @@ _OTHERS = "cannot keep users apart and serves somebody else"
 _FULL = "runs as many containers as it may"
 
 
-def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
-    """Say, slot by slot, what keeps *session* from starting now."""
+def explain_no_room(
+    cluster: Cluster,
+    session: PendingSession,
+    holds: Sequence[Hold] = (),
+    trial: Trial | None = None,
+) -> str:
+    """Say, slot by slot, what keeps *session* from starting now.
+
+    *holds* are kept for others, and part of what is free all the same. On *trial* it is
+    found out how many containers of a cluster have room.
+    """
     if not cluster.nodes:
         return NO_NODES
     rows = _group(cluster, session)
@@ -38,9 +52,11 @@ def explain_no_room(cluster: Cluster, session: PendingSession) -> str:
     unfit, candidates = _sort_out(cluster, session, rows)
     parts = [f"{many} of {nodes}: {why}" for why, many in unfit.items()]
     if session.members:
-        parts += _explain_members(cluster, session, candidates)
+        parts += _explain_members(cluster, session, candidates, holds)
+        if len(candidates) and len(parts) == len(unfit):
+            parts.append(_explain_together(session, trial, holds))
     elif len(candidates):
-        parts += _shortfalls(cluster, session.request, candidates)
+        parts += _shortfalls(cluster, session.request, candidates, holds)
     return "; ".join(parts) or "the node that had room has just been taken"
 
 
@@ -68,28 +84,43 @@ def _sort_out(
 
 
 def _shortfalls(
-    cluster: Cluster, request: Mapping[str, int], candidates: Vector
+    cluster: Cluster,
+    request: Mapping[str, int],
+    candidates: Vector,
+    holds: Sequence[Hold] = (),
 ) -> list[str]:
     """Say which slots no candidate has, or what those lack that have the scarcest."""
     parts = []
     fits = {slot: cluster.fits(slot, n)[candidates] for slot, n in request.items()}
     for slot, amount in request.items():
         if not fits[slot].any():
-            parts.append(_nowhere(cluster, slot, amount, candidates))
+            kept = _kept(cluster, slot, holds)[candidates]
+            parts.append(_nowhere(cluster, slot, amount, candidates, kept))
     return parts or _together(cluster, request, fits, candidates)
 
 
-def _nowhere(cluster: Cluster, slot: str, amount: int, candidates: Vector) -> str:
+def _kept(cluster: Cluster, slot: str, holds: Sequence[Hold]) -> Vector:
+    """Return how much of *slot* each node keeps for others although it is free."""
+    kept = np.zeros(len(cluster.nodes), np.int64)
+    for hold in holds:
+        kept[hold.row] += sum(s.amount for s in hold.shares if s.slot == slot)
+    return kept
+
+
+def _nowhere(
+    cluster: Cluster, slot: str, amount: int, candidates: Vector, kept: Vector
+) -> str:
     column = cluster.column.get(slot)
-    best, piece, row = 0, 0, int(candidates[0])
+    best, aside, piece, row = 0, 0, 0, int(candidates[0])
     if column is not None:
         free = cluster.free_of(column)[candidates]
-        row = int(candidates[int(np.argmax(free))])
-        best = int(free.max())
+        place = int(np.argmax(free + kept))
+        row, best, aside = int(candidates[place]), int(free[place]), int(kept[place])
         piece = int(cluster.largest_of(column)[row])
     return (
         f"{slot}: asks {describe_amount(slot, amount)},"
-        f" {describe_amount(slot, best)} free on {cluster.nodes[row].name}"
+        f" {describe_amount(slot, best + aside)} free on {cluster.nodes[row].name}"
+        + (f" but {describe_amount(slot, aside)} of it kept" if aside else "")
         + _in_pieces(slot, amount, best, piece)
         + (f", the best of {len(candidates)} nodes" if len(candidates) > 1 else "")
     )
@@ -152,9 +183,12 @@ def _amount(slot: str, amount: int) -> str:
 
 
 def _explain_members(
-    cluster: Cluster, session: PendingSession, candidates: Vector
+    cluster: Cluster,
+    session: PendingSession,
+    candidates: Vector,
+    holds: Sequence[Hold],
 ) -> list[str]:
-    """Say for a cluster which member is in the way, or that they all are together."""
+    """Say for a cluster which member finds no room even by itself."""
     if not len(candidates):
         return []
     for member in session.members:
@@ -162,13 +196,50 @@ def _explain_members(
         for slot, amount in member.request.items():
             room &= cluster.fits(slot, amount)[candidates]
         if not room.any():
-            parts = _shortfalls(cluster, member.request, candidates)
+            parts = _shortfalls(cluster, member.request, candidates, holds)
             return [f"container {member.name}: {part}" for part in parts]
+    return []
+
+
+def _explain_together(
+    session: PendingSession, trial: Trial | None, holds: Sequence[Hold]
+) -> str:
+    """Say how many containers of a cluster find room, and what the next one lacks."""
     where = "one node has" if session.layout == "one-node" else "the nodes have"
-    return [
+    told = (
         f"its {len(session.members)} containers start together or not at all, and"
-        f" {where} no room for all of them now"
-    ]
+        f" {where}"
+    )
+    if trial is None:
+        return f"{told} no room for all of them now"
+    rooms = _place_most(trial, session)
+    cluster, next_one = trial.placer.cluster, session.members[len(rooms)]
+    lacking: list[str] = []
+    try:
+        _, rows = _sort_out(cluster, session, _group(cluster, session))
+        if session.layout == "one-node" and rooms:
+            rows = np.intersect1d(rows, [rooms[0].row])
+        if rooms and len(rows):
+            lacking = _shortfalls(cluster, next_one.request, rows, holds)
+    finally:
+        for room in reversed(rooms):
+            trial.placer.undo(room)
+    told += f" room for {len(rooms)} of them now"
+    return "; ".join([told, *(f"container {next_one.name}: {one}" for one in lacking)])
+
+
+def _place_most(trial: Trial, session: PendingSession) -> list[Room]:
+    """Take room for the first containers, as many of them as find it together."""
+    least, most = 0, len(session.members) - 1
+    while least < most:
+        middle = (least + most + 1) // 2
+        if trial.fits(replace(session, members=session.members[:middle])):
+            least = middle
+        else:
+            most = middle - 1
+    if not least:
+        return []
+    return trial.take(replace(session, members=session.members[:least])) or []
 
 
 # --- what is done about it ---------------------------------------------------------

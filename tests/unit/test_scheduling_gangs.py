@@ -106,3 +106,26 @@ def test_a_member_that_fits_nowhere_is_named():
     gang = cluster_of("gang", ask(gpus=1), ask(gpus=5))
     told = plan(snapshot([gpus("a")], [gang])).waiting["gang"]
     assert told == "container gang-1: cuda.device: asks 5, 4 free on a"
+
+
+@pytest.mark.parametrize("layout", ["spread", "pack"])
+def test_how_many_containers_find_room_is_told_and_what_the_next_lacks(layout: str):
+    there = [node("a", host(3)), node("b", host(2))]
+    gang = cluster_of(
+        "s", ask(cpu=2), ask(cpu=2), ask(cpu=1), ask(cpu=1), layout=layout
+    )
+    told = plan(snapshot(there, [gang])).waiting["s"]
+    assert told == (
+        "its 4 containers start together or not at all, and the nodes have room for 3"
+        " of them now; container s-3: cpu: asks 1, 0 free on a, the best of 2 nodes"
+    )
+
+
+def test_how_many_containers_find_room_on_one_node_is_told():
+    there = [node("a", host(3)), node("b", host(2))]
+    gang = cluster_of("s", *[ask(cpu=1)] * 4)
+    told = plan(snapshot(there, [gang])).waiting["s"]
+    assert told == (
+        "its 4 containers start together or not at all, and one node has room for 3"
+        " of them now; container s-3: cpu: asks 1, 0 free on a"
+    )

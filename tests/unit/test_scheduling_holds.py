@@ -189,6 +189,42 @@ def test_sessions_started_in_the_same_pass_count_with_their_end():
     assert decided.reservations[0].starts == NOW + HOUR
 
 
+@pytest.mark.parametrize(
+    ("late", "kept", "told"),
+    [
+        (-1, True, "it starts at the latest at"),
+        (0, True, "when those there end is not known"),
+        (300, True, "when those there end is not known"),
+        (301, False, ""),
+        (10 * HOUR, False, ""),
+    ],
+)
+def test_who_is_beyond_its_end_is_counted_on_to_go_for_a_while_only(
+    late: int, kept: bool, told: str
+):
+    place = busy("a", 0)
+    held = running("r", place, device("a/0"), ends=NOW - late)
+    queue = [pending("wide", gpus=2, since=LONG_AGO), pending("small", gpus=1)]
+    decided = decide([place], queue, running=[held])
+    assert len(decided.reservations) == kept
+    assert names(decided) == (set() if kept else {"small"})
+    assert told in decided.waiting["wide"]
+    if late >= 0:
+        assert "at the latest" not in decided.waiting["wide"]
+
+
+def test_of_those_in_the_way_who_is_beyond_its_end_is_expected_to_go_first():
+    place = busy("a", 0, 1)
+    held = [
+        running("long", place, device("a/0")),
+        running("late", place, device("a/1"), ends=NOW - 10),
+    ]
+    [kept] = decide(
+        [place], [pending("one", gpus=1, since=LONG_AGO)], running=held
+    ).reservations
+    assert [s.device for s in kept.parts[0].shares] == ["a/1"]
+
+
 def test_a_cluster_gets_a_reservation_too():
     places = [busy("a", 0), busy("b")]
     held = running("r", places[0], device("a/0"), ends=NOW + HOUR)
@@ -461,6 +497,25 @@ def test_wide_requests_have_devices_reserved_at_once(devices: float, after: int)
             assert len(decided.reservations) == reserved
 
 
+@pytest.mark.parametrize(
+    ("wide_after", "priority", "after"),
+    [(0, 10, 0), (600, 10, 600), (600, 55, 300), (None, 10, 3600), (7200, 10, 3600)],
+)
+def test_the_group_says_how_long_wide_requests_wait_for_it(
+    wide_after: int | None, priority: int, after: int
+):
+    policy = GroupPolicy(reserve_after=3600, reserve_wide_after=wide_after)
+    assert policy.patience(priority, wide=True) == after
+    never = replace(policy, reserve_after=None)
+    assert never.patience(priority, wide=True) is None
+    place = busy("a", 0, count=4)
+    held = running("r", place, device("a/0"), ends=NOW + HOUR)
+    for waited, reserved in ((after - 1, 0), (after, 1)):
+        wide = pending("w", gpus=4, priority=priority, since=NOW - waited)
+        decided = decide([place], [wide], running=[held], policy=policy)
+        assert waited < 0 or len(decided.reservations) == reserved
+
+
 def test_a_cluster_has_its_devices_reserved_at_once_as_all_wide_requests_do():
     places = [node(name, host(2, used=1)) for name in "ab"]
     held = [
@@ -493,3 +548,12 @@ def test_a_higher_priority_has_devices_reserved_sooner(priority: int, after: int
                 snapshot([place], [wide], policy=policy, running=(held,), now=NOW)
             )
             assert len(decided.reservations) == reserved
+
+
+def test_what_is_free_but_kept_is_not_said_to_be_in_use():
+    window = ReservedWindow(name="fans", starts=100, ends=200, nodes=("a",))
+    place = node("a", host(2, used=1))
+    found = snapshot([place], [pending(cpu=1, lifetime=500)], windows=(window,), now=0)
+    told = plan(found).waiting["s"]
+    assert told.startswith("cpu: asks 1, 1 free on a but 1 of it kept; ")
+    assert "devices of 1 node are kept for a reservation" in told

@@ -305,9 +305,9 @@ def test_nodes_that_are_out_are_counted_by_why_and_the_rest_explained_with_numbe
 def test_requests_of_one_shape_are_explained_once(monkeypatch: pytest.MonkeyPatch):
     explained = []
 
-    def count(cluster: Any, session: Any) -> str:
+    def count(cluster: Any, session: Any, *more: Any) -> str:
         explained.append(session.id)
-        return original(cluster, session)
+        return original(cluster, session, *more)
 
     original = reasons.explain_no_room
     monkeypatch.setattr(reasons, "explain_no_room", count)
