@@ -1,14 +1,22 @@
 // @vitest-environment happy-dom
 import type { DryRun, Folder } from '@backendai/api';
-import { cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
+import {
+  act,
+  cleanup,
+  fireEvent,
+  render,
+  screen,
+  waitFor,
+  within
+} from '@testing-library/react';
 import axe from 'axe-core';
 import { I18nextProvider } from 'react-i18next';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createTranslator } from '../i18n';
 import { makeFolder, makeMount, makeResources } from '../testing';
 import type { GivenSpec, LaunchSpec } from './form';
 import { LaunchForm } from './LaunchForm';
-import type { FindFolders, FolderSearch } from './useFolders';
+import { TYPING, type FindFolders, type FolderSearch } from './useFolders';
 
 afterEach(cleanup);
 
@@ -148,17 +156,56 @@ describe('finding folders', () => {
 
     fireEvent.click(screen.getByRole('button', { name: 'Show more' }));
     expect(await screen.findByRole('checkbox', { name: /^c1/ })).toBeTruthy();
+    expect(screen.getAllByRole('checkbox')).toHaveLength(5);
     expect(screen.queryByRole('button', { name: 'Show more' })).toBeNull();
 
     const field = screen.getByLabelText('Find a folder');
-    fireEvent.change(field, { target: { value: 'b' } });
     fireEvent.change(field, { target: { value: 'b2' } });
     expect(await screen.findByText('Folders found: 1')).toBeTruthy();
     expect(asked.map(each => [each.search, each.after])).toEqual([
       ['', ''],
       ['', '3'],
-      ['b2', ''] // once it stood still
+      ['b2', '']
     ]);
+  });
+
+  test('waits until somebody has stopped typing', async () => {
+    const { asked, find } = shelf(...many);
+    await show({ find });
+    await screen.findByText(/there are more/);
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const pass = (time: number) => act(() => vi.advanceTimersByTimeAsync(time));
+    const field = screen.getByLabelText('Find a folder');
+
+    fireEvent.change(field, { target: { value: 'b' } });
+    await pass(TYPING - 1);
+    fireEvent.change(field, { target: { value: 'b2' } });
+    await pass(TYPING - 1);
+    expect(asked.map(each => each.search)).toEqual(['']);
+    await pass(1);
+    expect(asked.map(each => each.search)).toEqual(['', 'b2']);
+  });
+
+  test('is not taken back by an answer that comes late', async () => {
+    const { find } = shelf(...many);
+    const late: (() => void)[] = [];
+    await show({
+      find: async (wanted, signal) => {
+        if (!wanted.search) {
+          await new Promise<void>(resolve => late.push(resolve));
+        }
+        return find(wanted, signal);
+      }
+    });
+    fireEvent.change(screen.getByLabelText('Find a folder'), { target: { value: 'c' } });
+    await screen.findByText('Folders found: 1');
+
+    await act(async () => {
+      late.forEach(answer => answer());
+      await Promise.resolve();
+    });
+    expect(screen.getByText('Folders found: 1')).toBeTruthy();
   });
 
   test('says that there are none, or none of that name', async () => {
@@ -234,6 +281,7 @@ describe('what the service says of them', () => {
 
     await tick(/^data/);
     expect(await screen.findByText(clash.text)).toBeTruthy();
+    await act(() => Promise.resolve());
     expect(always().getByText('.cache')).toBeTruthy(); // it is not forgotten meanwhile
 
     const found = await axe.run(container, { rules: { 'color-contrast': { enabled: false } } });
