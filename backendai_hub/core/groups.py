@@ -47,6 +47,8 @@ class SchedulerOptions(
 
     ``pending_timeout`` is seconds; 0 is off. ``reserve_after`` is how many seconds the
     first who finds no room waits before devices are kept for it; none is never.
+    ``reserve_wide_after`` is the same for requests of four devices or more and for
+    clusters, if that is sooner: at once, unless it is set; none is as for the others.
     ``agent_selection_strategy`` names a placement policy, ours or another package's.
     ``rack_label`` is the label that tells which nodes are close to each other.
     """
@@ -62,6 +64,7 @@ class SchedulerOptions(
     agent_selector_config: dict[str, Any] = {}
     allow_fractional_resource_fragmentation: bool = False
     reserve_after: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] | None = 3600
+    reserve_wide_after: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] | None = 0
     route_cleanup_target_statuses: tuple[str, ...] = ("unhealthy",)
     preemption: Preemption = Preemption()
     rack_label: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] = "rack"

@@ -59,6 +59,7 @@ class GroupPolicies:
                 placement=rules.options.agent_selection_strategy,
                 allow_split=rules.options.allow_fractional_resource_fragmentation,
                 reserve_after=rules.options.reserve_after,
+                reserve_wide_after=rules.options.reserve_wide_after,
                 preemption=rules.options.preemption,
                 rack_label=rules.options.rack_label,
                 quotas=self._quotas.get(group, {}),

@@ -4,6 +4,10 @@ Sessions that run are let end one after the other, as late as they have declared
 copy of the cluster, until there is room: that is the *shadow time*, and the devices
 chosen then are reserved. If nobody knows when enough of them end, the node is drained
 that needs the fewest to end.
+
+Who is there beyond its declared end has promised nothing more: it is counted on to go
+soon, at a time that nobody knows, and after a while not at all, so that the devices
+beside it do not stay idle for as long as it does.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from backendai_hub.scheduling.snapshot import Reservation, ReservedPart, Share
 
 _MOST_DRAINED = 64
 """How many nodes are looked at for draining."""
+_GRACE = 300
+"""How many seconds who is beyond its end is counted on to go."""
 
 Attempt = Callable[[int], list[Room] | None]
 """Tries to place the request once there is more room on that node."""
@@ -83,19 +89,22 @@ def find_shadow(
     part of it if they were empty: what ends elsewhere is of no use to it.
     """
     ended: list[Holding] = []
-    if among is not None:
-        holdings = [held for held in holdings if among[held.row]]
-    known = [(h.ends, h.row, h) for h in holdings if h.ends is not None]
+    holdings = [held for held in holdings if among is None or among[held.row]]
+    known = [
+        (h.ends, h.row, h) for h in holdings if h.ends is not None and h.ends > now
+    ]
     for ends, row, held in sorted(known, key=lambda k: k[:2]):
         placer.cluster.give(row, held.shares)
         placer.cluster.spare[row] += 1
         ended.append(held)
         if rooms := attempt(row):
-            return Shadow(tuple(rooms), max(now, ends), tuple(ended))
+            return Shadow(tuple(rooms), ends, tuple(ended))
     unknown: dict[int, list[Holding]] = {}
-    for held in holdings:
-        if held.ends is None:
-            unknown.setdefault(held.row, []).append(held)
+    overdue = [
+        h for h in holdings if h.ends is not None and now - _GRACE <= h.ends <= now
+    ]
+    for held in (*overdue, *(h for h in holdings if h.ends is None)):
+        unknown.setdefault(held.row, []).append(held)
     return _drain(placer, attempt, unknown, ended, stay)
 
 

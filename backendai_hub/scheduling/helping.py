@@ -84,7 +84,9 @@ class Helper:
             if one.displacing:
                 self.displacer.go_on(one)
                 self._expect(session)
-            elif self._guarantees is None or not self._guarantees.refuse(session):
+            elif self.keeper.has_waited(session) and (
+                self._guarantees is None or not self._guarantees.refuse(session)
+            ):
                 self._reserve(session, stay=one.parts[0].node)
 
     def give_back(self, session: PendingSession, reason: str) -> bool:

@@ -124,6 +124,10 @@ class Keeper:
         """Tell whether *session* has waited too long and nothing is reserved yet."""
         if not all(r.displacing and r.session != session.id for r in self.reservations):
             return False
+        return self.has_waited(session)
+
+    def has_waited(self, session: PendingSession) -> bool:
+        """Tell whether *session* has waited long enough, by the present clock."""
         wide = len(session.members) > 1 or count_devices(session.request) >= WIDE
         after = self._policy.patience(session.priority, wide=wide)
         return after is not None and self._now - session.since >= after

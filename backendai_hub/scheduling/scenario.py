@@ -294,6 +294,7 @@ def _policy(record: TraceGroup) -> GroupPolicy:
         placement=record.placement,
         allow_split=record.allow_split,
         reserve_after=record.reserve_after,
+        reserve_wide_after=record.reserve_wide_after,
         max_lifetime=record.max_lifetime,
         preemption=record.preemption,
     )

@@ -171,6 +171,8 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether a fraction may be put together from several devices."""
     reserve_after: int | None = 3600
     """After how many seconds the first who waits gets devices reserved."""
+    reserve_wide_after: int | None = 0
+    """The same for who is wide, if that is sooner; None is no sooner than others."""
     max_lifetime: int | None = None
     """How long sessions run at most that do not say."""
     preemption: Preemption = Preemption()
@@ -189,14 +191,14 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return after how many seconds one of *priority* gets devices reserved.
 
         A priority above the usual shortens it; the highest does not wait for it. Nor
-        does a *wide* request, whose devices seldom become free together: until they
-        are kept, everybody who starts on one of them puts it off.
+        does a *wide* request, unless the group says so: its devices seldom become free
+        together, and until they are kept, everybody who starts on one puts it off.
         """
         after = self.reserve_after
         if after is None:
             return None
-        if wide:
-            return 0
+        if wide and self.reserve_wide_after is not None:
+            after = min(after, self.reserve_wide_after)
         if priority <= USUAL_PRIORITY:
             return after
         return (

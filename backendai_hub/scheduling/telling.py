@@ -47,6 +47,7 @@ def to_records(scenario: Scenario) -> Iterator[Record]:
             placement=policy.placement,
             allow_split=policy.allow_split,
             reserve_after=policy.reserve_after,
+            reserve_wide_after=policy.reserve_wide_after,
             max_lifetime=policy.max_lifetime,
             preemption=policy.preemption,
         )

@@ -158,6 +158,7 @@ class TraceGroup(_Record, frozen=True, kw_only=True, tag="group"):
     placement: Text = "dispersed"
     allow_split: bool = False
     reserve_after: Seconds | None = 3600
+    reserve_wide_after: Seconds | None = 0
     max_lifetime: Seconds | None = None
     preemption: Preemption = Preemption()
 
@@ -197,12 +198,12 @@ COLUMNS: Final = (
     "node", "held", "remaining", "scope", "weight", "sequencer", "placement",
     "allow_split", "reserve_after", "max_lifetime", "closed", "starts", "ends",
     "open_to", "notice", "job_priority", "preemptible", "layout", "waited", "ran",
-    "guaranteed", "maximum",
+    "guaranteed", "maximum", "reserve_wide_after",
 )  # fmt: skip
 _INTEGERS: Final = frozenset(
     {"submit", "run_time", "lifetime", "priority", "remaining"}
     | {"reserve_after", "max_lifetime", "starts", "ends", "notice"}
-    | {"job_priority", "waited", "ran"}
+    | {"job_priority", "waited", "ran", "reserve_wide_after"}
 )
 _PAIRS: Final = ("slots", "labels", "guaranteed", "maximum")
 _YES_OR_NO: Final = {"yes": True, "no": False}

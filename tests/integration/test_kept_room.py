@@ -13,7 +13,14 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import get_session, terminate_session
 from backendai_hub.scheduling.plan import plan
-from tests.factories import add_node, make_device, principal_of, start, submit
+from tests.factories import (
+    add_node,
+    make_device,
+    make_gpu,
+    principal_of,
+    start,
+    submit,
+)
 from tests.tenants import Office
 
 HOUR = 3600
@@ -116,6 +123,26 @@ async def test_the_group_says_after_how_long_room_is_kept(
     await scheduler.look()
 
     assert await scheduler.is_placed(narrow)
+
+
+@pytest.mark.parametrize(("after", "kept"), [(0, True), (60, False), (None, False)])
+async def test_the_group_says_after_how_long_room_is_kept_for_wide_requests(
+    platform: Platform, office: Office, after: int | None, *, kept: bool
+):
+    await add_node(platform, devices=[make_device(), *map(make_gpu, "abcd")])
+    some = {"cpu": 1, "mem": "1g", "cuda.device": "3"}
+    await start(platform, server="first", slots=some)
+    options: dict[str, Any] = {"reserve_wide_after": after}
+    await office.change("resource-group", "default", scheduler_opts=options)
+    scheduler = Scheduler(platform)
+    await submit(platform, server="wide", slots={**some, "cuda.device": "4"})
+    await scheduler.look()
+    asked = await submit(
+        platform, server="narrow", slots={**some, "mem": "1g", "cuda.device": "1"}
+    )
+    await scheduler.look()
+
+    assert await scheduler.is_placed(asked.session) is not kept
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,10 @@ OPTIONS: dict[str, dict[str, tuple[Any, str] | tuple[Any, Any]]] = {
             KEPT,
             "test_the_group_says_after_how_long_room_is_kept",
         ),
+        "reserve_wide_after": (
+            KEPT,
+            "test_the_group_says_after_how_long_room_is_kept_for_wide_requests",
+        ),
         "rack_label": (PLACES, "test_containers_that_lie_apart_stay_in_one_rack"),
         "route_cleanup_target_statuses": (["unhealthy", "failed"], "unhealthy"),
         "preemption": (ROOM, "test_nobody_leaves_where_nobody_has_said_so"),

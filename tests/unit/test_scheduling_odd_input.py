@@ -107,19 +107,33 @@ def test_wishes_that_contradict_each_other_wait_with_a_reason_or_start(
 def test_a_clock_that_jumps_delays_nobody_who_has_room(jump: int):
     place = node("a", host(4, used=2), gpu("g"))
     held = running("r", place, Share("a/host", "cpu", 2000), started=500, ends=600)
-    waits = pending("wide", cpu=4, since=1000, lifetime=10)
+    wide = pending("wide", cpu=4, since=1000, lifetime=10)
     small = pending("small", cpu=1, since=1000, lifetime=10)
-    decided = decide([place], [waits, small], running=(held,), now=1000 + jump)
-    assert "wide" in decided.waiting
-    # Before the jump back somebody may have had devices reserved.
+    decided = decide([place], [wide, small], running=(held,), now=1000 + jump)
+    assert [p.session for p in decided.placements] == ["small"]
     again = decide(
         [place],
-        [waits, small],
+        [wide, small],
         running=(held,),
         reserved=decided.reservations,
         now=1000,
     )
-    assert "wide" in again.waiting
+    assert [p.session for p in again.placements] == ["small"]
+
+
+def test_what_a_clock_that_was_ahead_has_reserved_is_not_kept_when_it_is_back():
+    ahead = 1000 + 10**9
+    place = node("a", host(4, used=2))
+    held = running("r", place, Share("a/host", "cpu", 2000), started=500)
+    wide = pending("wide", cpu=4, since=1000, lifetime=10)
+    small = pending("small", cpu=1, since=1000)
+    before = decide([place], [wide, small], running=(held,), now=ahead)
+    assert [r.session for r in before.reservations] == ["wide"]
+    after = decide(
+        [place], [wide, small], running=(held,), reserved=before.reservations, now=1000
+    )
+    assert after.reservations == ()
+    assert [p.session for p in after.placements] == ["small"]
 
 
 def test_a_hundred_thousand_who_wait_are_looked_at_in_parts():

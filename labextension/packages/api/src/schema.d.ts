@@ -5434,6 +5434,7 @@ export interface components {
              *       },
              *       "rack_label": "rack",
              *       "reserve_after": 3600,
+             *       "reserve_wide_after": 0,
              *       "route_cleanup_target_statuses": [
              *         "unhealthy"
              *       ]
@@ -5822,6 +5823,8 @@ export interface components {
          *
          *         ``pending_timeout`` is seconds; 0 is off. ``reserve_after`` is how many seconds the
          *         first who finds no room waits before devices are kept for it; none is never.
+         *         ``reserve_wide_after`` is the same for requests of four devices or more and for
+         *         clusters, if that is sooner: at once, unless it is set; none is as for the others.
          *         ``agent_selection_strategy`` names a placement policy, ours or another package's.
          *         ``rack_label`` is the label that tells which nodes are close to each other.
          */
@@ -5859,6 +5862,8 @@ export interface components {
             rack_label: string;
             /** @default 3600 */
             reserve_after: number | null;
+            /** @default 0 */
+            reserve_wide_after: number | null;
             /**
              * @default [
              *       "unhealthy"
