@@ -20,7 +20,7 @@ from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.output import Output
 from backendai_hub.commandline.places import PLACE_OPTIONS
 from backendai_hub.commandline.sessions import SlotsType
-from backendai_hub.commandline.why import describe_dry_run
+from backendai_hub.commandline.why import DRY_RUN, try_out
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.fields import Page
 from backendai_hub.core.sessions import Session, SessionStatus, SessionType
@@ -104,7 +104,7 @@ async def _run(
         **read_wishes(given, datetime.now().astimezone()),
     )
     if dry_run:
-        await _try_out(asking, request)
+        await try_out(asking, request)
         return
     session = await asking.client.sessions.create(request)
     if detach:
@@ -118,16 +118,6 @@ async def _run(
     if asking.output.as_json:
         asking.output.show_one(session)
     asking.code = exit_code_of(session)
-
-
-async def _try_out(asking: Asking, request: SessionRequest) -> None:
-    outcome = await asking.client.sessions.dry_run(request)
-    asking.code = int(bool(outcome.refused))
-    if asking.output.as_json:
-        asking.output.show_one(outcome)
-        return
-    for line in describe_dry_run(outcome):
-        asking.output.say(line)
 
 
 def exit_code_of(session: Session) -> int:
@@ -225,11 +215,7 @@ _OPTIONS: Final = (
         type=KindType("bootstrap_script", Page()),
         help="A script to run once before the command.",
     ),
-    click.Option(
-        ["--dry-run"],
-        is_flag=True,
-        help="Run nothing; say whether it would be refused, start, or wait for what.",
-    ),
+    DRY_RUN,
     click.Option(
         ["--detach", "-d"], is_flag=True, help="Do not wait for it; print what it is."
     ),

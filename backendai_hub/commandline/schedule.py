@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import click
@@ -18,9 +19,9 @@ from backendai_hub.commandline.preemptions import (
 )
 from backendai_hub.commandline.simulate import make_export, make_simulate
 from backendai_hub.core.errors import HubError
+from backendai_hub.core.sessions import Session
 
 _COLUMNS: Final = ("position", "name", "owner", "priority", "waited", "reason", "id")
-_SESSION: Final = click.Argument(["reference"], metavar="SESSION")
 _MANY: Final = click.Argument(
     ["references"], metavar="SESSION...", nargs=-1, required=True
 )
@@ -79,14 +80,35 @@ def _show_results(asking: Asking, missing: list[dict[str, Any]], answer: Any) ->
     asking.count_failures(failed, len(rows))
 
 
-async def _hold(asking: Asking, *, reference: str, reason: str) -> None:
-    session = await find_session(asking, reference)
-    asking.output.show_one(await asking.client.schedule.hold(session.id, reason=reason))
+async def _hold(asking: Asking, *, references: tuple[str, ...], reason: str) -> None:
+    schedule = asking.client.schedule
+    await _do_each(asking, references, lambda i: schedule.hold(i, reason=reason))
 
 
-async def _release(asking: Asking, *, reference: str) -> None:
-    session = await find_session(asking, reference)
-    asking.output.show_one(await asking.client.schedule.release(session.id))
+async def _release(asking: Asking, *, references: tuple[str, ...]) -> None:
+    await _do_each(asking, references, asking.client.schedule.release)
+
+
+async def _do_each(
+    asking: Asking,
+    references: tuple[str, ...],
+    verb: Callable[[str], Awaitable[Session]],
+) -> None:
+    """Do something to each of some sessions; it ends for each by itself."""
+    if len(references) == 1:
+        found = await find_session(asking, references[0])
+        asking.output.show_one(await verb(found.id))
+        return
+    rows: list[dict[str, str | None]] = []
+    for reference in references:
+        row: dict[str, str | None] = {"name": reference, "result": "ok", "reason": None}
+        try:
+            row["name"] = (await verb((await find_session(asking, reference)).id)).name
+        except HubError as error:
+            row |= {"result": "failed", "reason": error.message}
+        rows.append(row)
+    asking.output.show_list(rows, ("name", "result", "reason"))
+    asking.count_failures(sum(row["result"] != "ok" for row in rows), len(rows))
 
 
 async def _freeze(asking: Asking, *, group: str, reason: str) -> None:
@@ -125,8 +147,8 @@ def make_hold() -> click.Command:
     return make_command(
         "hold",
         _hold,
-        [_SESSION, _REASON],
-        help="Keep a session that waits from starting; it keeps its place.",
+        [_MANY, _REASON],
+        help="Keep sessions that wait from starting; they keep their places.",
     )
 
 
@@ -135,8 +157,8 @@ def make_release() -> click.Command:
     return make_command(
         "release",
         _release,
-        [_SESSION],
-        help="Let a held session start when it is its turn.",
+        [_MANY],
+        help="Let held sessions start when it is their turn.",
     )
 
 

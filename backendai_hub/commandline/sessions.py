@@ -26,7 +26,7 @@ from backendai_hub.commandline.listing import (
 from backendai_hub.commandline.logs import follow_session, show_log
 from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.places import PLACE_OPTIONS
-from backendai_hub.commandline.why import describe_why
+from backendai_hub.commandline.why import DRY_RUN, describe_why, try_out
 from backendai_hub.core.errors import HubError
 from backendai_hub.core.fields import Page, Slots
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus, SessionType
@@ -63,12 +63,22 @@ async def _info(asking: Asking, *, reference: str) -> None:
 
 
 async def _start(
-    asking: Asking, *, image: str, wait: bool, slots: tuple[Any, ...], **given: Any
+    asking: Asking,
+    *,
+    image: str,
+    wait: bool,
+    dry_run: bool,
+    slots: tuple[Any, ...],
+    **given: Any,
 ) -> None:
     fields = read_cluster(gather_fields({**given, "slots": slots}))
     if "type" in fields:
         fields["type"] = SessionType(fields["type"])
-    session = await asking.client.sessions.create(SessionRequest(image=image, **fields))
+    request = SessionRequest(image=image, **fields)
+    if dry_run:
+        await try_out(asking, request)
+        return
+    session = await asking.client.sessions.create(request)
     if wait:
         await _wait(asking, session.id)
         return
@@ -230,7 +240,7 @@ _START_OPTIONS: Final = (
         help="On whose nodes it runs.",
     ),
     click.Option(
-        ["--slots"],
+        ["--resources", "--slots", "slots"],
         type=SlotsType(),
         multiple=True,
         metavar="SLOT=AMOUNT",
@@ -250,6 +260,7 @@ _START_OPTIONS: Final = (
         type=KindType("bootstrap_script", Page()),
         help="A script to run once before it is ready.",
     ),
+    DRY_RUN,
     click.Option(
         ["--wait"], is_flag=True, help="Wait until it runs, and say what it waits for."
     ),

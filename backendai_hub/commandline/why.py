@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
+
+import click
 
 from backendai_hub.api.explanations import DryRun, Why
+from backendai_hub.api.sessions import SessionRequest
+from backendai_hub.commandline.asking import Asking
+
+DRY_RUN: Final = click.Option(
+    ["--dry-run"],
+    is_flag=True,
+    help="Run nothing; say whether it would be refused, start, or wait for what.",
+)
 
 
 def describe_why(name: str, why: Why) -> Iterator[str]:
@@ -50,3 +61,14 @@ def _tell(why: Why) -> Iterator[str]:
     else:
         word = "not before" if why.at_the_earliest else "at the latest"
         yield f"  starts  {word} {why.starts_at}, {why.hangs_on}"
+
+
+async def try_out(asking: Asking, request: SessionRequest) -> None:
+    """Print what would become of a session; the code is 1 if it would be refused."""
+    outcome = await asking.client.sessions.dry_run(request)
+    asking.code = int(bool(outcome.refused))
+    if asking.output.as_json:
+        asking.output.show_one(outcome)
+        return
+    for line in describe_dry_run(outcome):
+        asking.output.say(line)

@@ -47,6 +47,14 @@ async def test_what_waits_is_frozen_held_put_first_and_let_go(tmp_path):
             queue = await root.well("resource-group", "queue", "default", "--json")
             assert [e["id"] for e in queue.json] == [second["id"], first["id"]]
 
+            several = await root(
+                *("session", "hold", first["id"], second["id"], "nothing"),
+                *("--reason", "not yet"),
+            )
+            assert several.code == 5
+            assert column(several, 1) == ["ok", "ok", "failed"]
+            freed = await root.well("session", "release", first["id"], second["id"])
+            assert column(freed, 1) == ["ok", "ok"]
             held = await root.read(
                 *("session", "hold", first["id"], "--reason", "not yet")
             )

@@ -100,6 +100,18 @@ async def test_names_are_completed_for_who_is_logged_in(tmp_path, monkeypatch):
         assert found == [], "and nothing is said"
 
 
+async def test_a_session_can_be_tried_out_before_it_is_asked_for(tmp_path):
+    async with working(tmp_path) as (_, root):
+        start = ("session", "start", "jupyterlab", "--dry-run", "--resources")
+        tried = await root.well(*start, "cpu=0.5")
+        assert tried.out.startswith("would ")
+        assert "cpu 0.5" in tried.out
+        refused = await root(*start, "cpu=4000")
+        assert refused.code == 1
+        assert refused.out.startswith("would be refused")
+        assert await root.read("session", "list") == []
+
+
 def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
