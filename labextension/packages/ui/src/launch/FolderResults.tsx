@@ -44,7 +44,14 @@ export function FolderResults(props: Props): JSX.Element {
           ))}
           {hasMore ? (
             <li>
-              <button type="button" className="bai-apply" onClick={list.loadMore}>
+              <button
+                type="button"
+                className="bai-apply"
+                onClick={event => {
+                  goBefore(event.currentTarget); // what comes next is below it then
+                  list.loadMore();
+                }}
+              >
                 {t('folders.more')}
               </button>
             </li>
@@ -53,6 +60,12 @@ export function FolderResults(props: Props): JSX.Element {
       ) : null}
     </>
   );
+}
+
+/** Go to the row before a button that may soon be gone. */
+function goBefore(button: HTMLElement): void {
+  const row = button.closest('li')?.previousElementSibling;
+  row?.querySelector('input')?.focus();
 }
 
 function describe(count: number, search: string, hasMore: boolean, t: TFunction): string {
