@@ -6,6 +6,7 @@ as many go through as there is room for.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -151,6 +152,28 @@ async def list_scopes(
             | ((QuotaScopeRow.host == host) & (QuotaScopeRow.scope > scope))
         )
     query = query.order_by(QuotaScopeRow.host, QuotaScopeRow.scope).limit(limit)
+    rows = (await connection.execute(query)).mappings()
+    return [msgspec.convert(dict(row), ScopeRecord) for row in rows]
+
+
+async def list_due(
+    connection: AsyncConnection, hosts: Collection[str], before: datetime, limit: int
+) -> list[ScopeRecord]:
+    """List scopes with folders that were not counted since, longest ago first."""
+    row = QuotaScopeRow
+    kept = select(FolderRow.id).where(
+        FolderRow.host == row.host, FolderRow.scope == row.scope
+    )
+    query = (
+        _select()
+        .where(
+            row.host.in_(sorted(hosts)),
+            row.scanned_at.is_(None) | (row.scanned_at < before),
+            kept.exists(),
+        )
+        .order_by(row.scanned_at.is_not(None), row.scanned_at, row.host, row.scope)
+        .limit(limit)
+    )
     rows = (await connection.execute(query)).mappings()
     return [msgspec.convert(dict(row), ScopeRecord) for row in rows]
 

@@ -6,8 +6,6 @@ import logging
 from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import or_
-
 from backendai_hub.core.errors import HubError
 from backendai_hub.core.vfolders import FolderStatus
 from backendai_hub.db import folder_tasks, folders, quota_scopes
@@ -92,16 +90,10 @@ async def count_scopes(platform: Platform) -> int:
     hosts = _awake(platform)
     old = platform.database.clock() - timedelta(seconds=SCAN_SECONDS)
     async with platform.database.read() as connection:
-        due = await quota_scopes.list_scopes(
-            connection,
-            QuotaScopeRow.host.in_(hosts)
-            & or_(QuotaScopeRow.scanned_at.is_(None), QuotaScopeRow.scanned_at < old),
-            limit=_PER_PASS,
-        )
+        due = await quota_scopes.list_due(connection, hosts, old, _PER_PASS)
     counted = 0
     for scope in due:
-        if scope.folders:
-            counted += await _count(platform, scope)
+        counted += await _count(platform, scope)
     return counted
 
 

@@ -16,6 +16,7 @@ from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import (
     ConflictError,
     HubError,
+    InvalidRequestError,
     LimitReachedError,
     NotFoundError,
     TooLargeError,
@@ -35,6 +36,7 @@ from backendai_hub.operations.folder_access import (
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_work import is_passing, tell
 from backendai_hub.operations.platform import Platform
+from backendai_hub.safefs.paths import read_path
 from backendai_hub.safefs.placing import Conflict
 from backendai_hub.storage.connection import BodyWriter
 from backendai_hub.storage.ops import (
@@ -99,8 +101,7 @@ async def begin_upload(
             f"Upload-Length: {length} bytes; this site takes files of up to {most}"
         )
     opened = await _authorize(platform, principal, user, folder_id)
-    if conflict != "rename":
-        await _look_before(platform, opened, path, replace=conflict == "replace")
+    await _look_before(platform, opened, path, conflict)
     upload = UploadRecord(
         id=platform.new_id(),
         folder_id=opened.folder.id,
@@ -132,15 +133,19 @@ async def begin_upload(
 
 
 async def _look_before(
-    platform: Platform, opened: OpenFolder, path: str, *, replace: bool
+    platform: Platform, opened: OpenFolder, path: str, conflict: str
 ) -> None:
     """Refuse at once what would be refused after all has been sent."""
+    if not read_path(path):
+        raise InvalidRequestError("path: name the file that is to appear")
     try:
         operation = StatEntry(place=opened.place, path=path)
         entry = await platform.storage.call(opened.host, operation)
     except NotFoundError:
         return
-    if not replace:
+    if conflict == "rename":
+        return
+    if conflict != "replace":
         raise ConflictError(
             f"{path!r} exists already; choose another name, or 'replace' or 'rename'"
             " as 'conflict'"

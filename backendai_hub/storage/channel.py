@@ -94,7 +94,12 @@ class Channel:
         self._send(wire.LENGTH.pack(count))
         end = offset + count
         while offset < end:
-            sent = os.sendfile(self._sock.fileno(), descriptor, offset, end - offset)
+            try:
+                sent = os.sendfile(
+                    self._sock.fileno(), descriptor, offset, end - offset
+                )
+            except ConnectionError as error:  # who downloads has gone away
+                raise ServiceLeftError from error
             if not sent:
                 # The rest that was promised cannot come: the connection ends here.
                 raise ServiceLeftError
