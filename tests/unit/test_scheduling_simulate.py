@@ -421,3 +421,14 @@ def test_wide_requests_are_those_for_four_accelerators_or_more():
         ResourceSlots({"cuda.device": 3000, "cpu": 64_000, "mem": 1 << 40})
     )
     assert not is_wide(ResourceSlots({"cuda.mem": 1 << 40}))
+
+
+@pytest.mark.parametrize(("wide_after", "told"), [("0", 0), ("60", 60), ("null", None)])
+def test_a_trace_says_how_long_wide_requests_wait_for_a_reservation(
+    wide_after: str, told: int | None
+):
+    group = f'{{"kind":"group","name":"","reserve_wide_after":{wide_after}}}'
+    there = world(group)
+    assert there.groups[""].reserve_wide_after == told
+    again = from_trace(read_trace(write_trace(list(to_records(there)))))
+    assert again.groups == there.groups
