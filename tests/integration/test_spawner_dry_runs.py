@@ -14,7 +14,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def hub():
     with tempfile.TemporaryDirectory(prefix="backendai-") as folders:
-        async with standing_hub(f"--HubService.local_folders={folders}") as hub:
+        flag = f"--HubService.local_folders={folders}"
+        async with standing_hub(flag, agent=False) as hub:
+            await hub.stack.start_agent(f"--BackendAIAgent.local_folders={folders}")
             yield hub
 
 
