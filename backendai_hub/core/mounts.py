@@ -345,6 +345,17 @@ def _check_overlaps(mounts: Sequence[Mount]) -> None:
                 )
 
 
+def _comes_by_itself(folder: MountableFolder, context: MountContext) -> bool:
+    """Tell whether it may come unasked: code in it runs with every session.
+
+    So nobody's but one's own ever does, whatever it was named after it was shared,
+    and of the project's only the one of which everybody has a part of their own.
+    """
+    if folder.ownership_type == Ownership.PROJECT:
+        return folder.owner_id == context.project_id and fold(folder.name) == LOCAL
+    return folder.owner_id == context.user_id
+
+
 def _list_automatic(
     known: Sequence[MountableFolder], context: MountContext, asked: Sequence[Mount]
 ) -> list[Mount]:
@@ -355,7 +366,7 @@ def _list_automatic(
         if (
             not is_automount(folder.name)
             or HostPermission.MOUNT not in permitted
-            or _is_foreign(folder, context)
+            or not _comes_by_itself(folder, context)
         ):
             continue
         target = default_target(folder.name)

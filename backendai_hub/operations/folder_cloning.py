@@ -71,7 +71,7 @@ async def clone_folder(
         await tx.alone()
         source = await find_seen(tx.connection, principal, reference)
         await _check_source(tx, principal, source)
-        values = await _plan(platform, tx, principal, source, body)
+        values = await _plan(platform, tx, principal, source, body, name)
         permissions = await load_permissions(tx.connection, principal, None)
         check_permitted(permissions, values["host"], HostPermission.CREATE)
         kind = Ownership(values["ownership_type"])
@@ -133,6 +133,7 @@ async def _plan(
     principal: Principal,
     source: FolderRecord,
     body: CloneRequest,
+    name: str,
 ) -> dict[str, Any]:
     """Return the columns of the copy, but for its name, id and status."""
     host = choose_host(platform, body.host or source.host)
@@ -146,7 +147,7 @@ async def _plan(
     if body.project is not None:
         noun = noun_of("project")
         project = await find_visible(tx.connection, principal, noun, body.project)
-        check_name_of_project(body.name)
+        check_name_of_project(name)
         check_active(project)
         if project["type"] == ProjectType.MODEL_STORE:
             if usage != UsageMode.MODEL:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import delete
 
@@ -96,6 +96,9 @@ async def prepare_scope(platform: Platform, folder: FolderRecord) -> None:
         )
 
 
+_HALF_MADE: Final = frozenset({FolderStatus.PERFORMING, FolderStatus.CLONING})
+
+
 async def undo_creation(
     platform: Platform, task: TaskRecord, folder: FolderRecord, error: HubError
 ) -> None:
@@ -123,10 +126,12 @@ async def give_up(
 ) -> None:
     """Forget a folder that is not there yet, and have its remains removed."""
     now = await folders.find_folder(tx.connection, folder.id, lock=True)
+    await folder_tasks.end_task(tx, task.id, state, error=message)
+    if now is not None and now.status not in _HALF_MADE:
+        return  # it was made after all, and is somebody's: nothing of it is undone
     if now is not None:
         await quota_scopes.give_back(tx, now, now.reserved_bytes)
     await forget_folder(tx, folder.id)
-    await folder_tasks.end_task(tx, task.id, state, error=message)
     await folder_tasks.insert_task(
         tx,
         platform.new_id(),

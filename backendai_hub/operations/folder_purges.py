@@ -65,7 +65,10 @@ async def _list_shared(tx: Transaction, owned: list[FolderRecord]) -> set[str]:
 
 async def _hand_over(tx: Transaction, folder: FolderRecord, heir: str) -> None:
     """Make somebody else the owner; guests keep what they were given."""
-    name = folder.name
+    # A dot-folder would come into the heir's sessions unasked.
+    name = folder.name.lstrip(".")
+    if name != folder.name:
+        name = f"{name[:40]} {folder.id[-12:]}"
     taken = await folders.find_named(tx.connection, name, FolderRow.owner_id == heir)
     if taken is not None:
         name = f"{name[:50]} {folder.id[-12:]}"

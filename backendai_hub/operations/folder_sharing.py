@@ -241,6 +241,11 @@ async def accept_invitation(
             raise ConflictError(
                 f"the folder {folder.name!r} is {folder.status} at the moment"
             )
+        if is_automount(folder.name):
+            raise ConflictError(
+                f"the folder is named {folder.name!r} now, and such folders are not"
+                " shared; ask its owner to rename it"
+            )
         await refuse_taken(
             tx, principal.id, principal.id, folder.name, other_than=folder.id
         )

@@ -37,6 +37,7 @@ from backendai_hub.core.vfolders import (
     TaskKind,
     UsageMode,
     check_name_of_project,
+    is_automount,
     read_folder_name,
 )
 from backendai_hub.db import audit, folder_tasks, folders, invitations, nouns
@@ -53,6 +54,7 @@ from backendai_hub.operations.folder_access import (
 from backendai_hub.operations.folder_checks import (
     check_updatable,
     refuse_taken,
+    refuse_taken_for_guests,
     refuse_used,
 )
 from backendai_hub.operations.folder_making import act_of, forget_folder
@@ -164,6 +166,8 @@ async def restore_folder(
             name = read_folder_name("name", body.name)
             if folder.project_id is not None:
                 check_name_of_project(name)
+        if is_automount(name):
+            await refuse_taken_for_guests(tx, folder, name)
         whose = folder.user_id or principal.id
         try:
             await refuse_taken(tx, whose, folder.owner_id, name, other_than=folder.id)
@@ -288,12 +292,16 @@ async def transfer_folder(
         check_updatable(folder)
         owner = await _find_owner(tx, principal, body)
         kind = Ownership.USER if body.project is None else Ownership.PROJECT
+        if is_automount(folder.name):
+            raise ConflictError(
+                f"the folder {folder.name!r} begins with a dot: it would come into"
+                " sessions of others unasked; rename it first"
+            )
         if owner["id"] == folder.owner_id:
             raise ConflictError(
                 f"the folder {folder.name!r} belongs to {owner['name']} already"
             )
         if kind is Ownership.PROJECT:
-            check_name_of_project(folder.name)
             _check_store(folder, owner)
         if kind is not Ownership.USER or owner["domain_id"] != folder.domain_id:
             await invitations.forget_folder(tx, folder.id)

@@ -19,6 +19,7 @@ from backendai_hub.api.folders import (
 from backendai_hub.core.access import Action, Principal, Reach, reach
 from backendai_hub.core.audit import Act
 from backendai_hub.core.errors import (
+    ConflictError,
     ForbiddenError,
     InvalidRequestError,
     MalformedRequestError,
@@ -298,13 +299,16 @@ CANCELLABLE: Final = frozenset(
 async def cancel_task(
     platform: Platform, principal: Principal, task_id: str
 ) -> FolderTask:
-    """Stop a task; what it has half done is undone."""
+    """Stop a task; what it has half done is undone. Refused once it has ended."""
     await read_task(platform, principal, task_id)
     async with platform.database.transaction() as tx:
+        # The folder first, as those lock it who end a task.
+        about = await folder_tasks.find_task(tx.connection, task_id)
+        assert about is not None
+        folder = await folders.find_folder(tx.connection, about.folder_id, lock=True)
         task = await folder_tasks.find_task(tx.connection, task_id, lock=True)
         assert task is not None
         extent = reach(principal, Action.CANCEL_FOLDER_TASK)
-        folder = await folders.find_folder(tx.connection, task.folder_id)
         in_domain = folder is not None and folder.domain_id == principal.domain_id
         if not (
             task.user_id == principal.id
@@ -312,6 +316,11 @@ async def cancel_task(
             or (extent is Reach.DOMAIN and in_domain)
         ):
             raise ForbiddenError("only who has begun a task cancels it")
+        if task.state not in folder_tasks.OPEN:
+            raise ConflictError(
+                f"this task has ended already ({task.state}); there is nothing to"
+                " cancel"
+            )
         if task.kind not in CANCELLABLE or folder is None:
             raise InvalidRequestError(
                 f"a task of the kind {task.kind} is not cancelled"

@@ -161,6 +161,14 @@ def test_m4_a_dot_folder_that_cannot_be_had_is_left_out():
     assert resolve([elsewhere, gone]) == []
 
 
+def test_m4_nothing_of_others_comes_unasked_whatever_its_name():
+    shared = folder(1, ".ipython", owner_id=OTHER, shared=True)
+    planted = of_project(2, ".config")
+    assert resolve([shared, planted]) == []
+    (mount,) = resolve([shared], ask(".ipython"))
+    assert not mount.automatic
+
+
 def test_m4_what_is_asked_for_takes_the_place_of_what_comes_by_itself():
     cache, mine = folder(1, ".cache"), folder(2, "mine")
     (mount,) = resolve([cache], ask(".cache", permission=FolderPermission.READ_ONLY))

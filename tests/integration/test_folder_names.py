@@ -1,0 +1,104 @@
+"""What begins with a dot runs in sessions unasked: whose it is, and who is kept out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from backendai_hub.api.folders import TransferRequest
+from backendai_hub.core.access import Principal
+from backendai_hub.core.errors import ConflictError, HubError, InvalidRequestError
+from backendai_hub.core.tenancy import Role
+from backendai_hub.db.engine import Database
+from backendai_hub.operations import folder_sharing as sharing
+from backendai_hub.operations.folders import transfer_folder
+from backendai_hub.operations.session_mounts import choose_mounts
+from backendai_hub.operations.storage_hosts import cancel_task
+from backendai_hub.operations.users import ensure_user
+from tests.folders import Archive, opened_archive
+
+
+@pytest.fixture
+async def archive(database: Database, tmp_path: Path) -> AsyncIterator[Archive]:
+    async with opened_archive(database, tmp_path / "folders") as opened:
+        yield opened
+
+
+async def list_unasked(archive: Archive, who: Principal) -> list[str]:
+    user = await ensure_user(archive.platform, who.name)
+    mounts = await choose_mounts(archive.platform, who, user, user.project_id or "", [])
+    return [mount.folder_name for mount in mounts]
+
+
+async def test_a_shared_folder_comes_out_of_the_trash_as_no_dot_folder(
+    archive: Archive,
+):
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    made = await archive.make(alice, "data")
+    await archive.share(alice, "data", bob)
+    await archive.trash(alice, "data")
+
+    with pytest.raises(ConflictError, match="such folders are not shared"):
+        await archive.restore(alice, made.id, name=".ipython")
+
+    assert await list_unasked(archive, bob) == []
+
+
+async def test_an_invitation_into_what_is_a_dot_folder_now_is_not_accepted(
+    archive: Archive,
+):
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    await archive.make(alice, "data")
+    (offered,) = await archive.invite(alice, "data", "bob")
+    await archive.change(alice, "data", name=".ipython")
+
+    with pytest.raises(ConflictError, match="not shared"):
+        await sharing.accept_invitation(archive.platform, bob, offered.invitation)
+
+    assert await list_unasked(archive, bob) == []
+    assert await list_unasked(archive, alice) == [".ipython"]
+
+
+async def test_a_copy_for_a_project_is_no_dot_folder_whatever_stands_before_the_dot(
+    archive: Archive,
+):
+    root = await archive.person("root", Role.SUPERADMIN)
+    await archive.make(root, "data", cloneable=True)
+
+    with pytest.raises(InvalidRequestError, match="begins with a dot"):
+        await archive.clone(root, "data", " .ipython", project="default")
+
+
+async def test_a_dot_folder_gets_no_new_owner(archive: Archive):
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    made = await archive.make(alice, ".ipython")
+
+    for body in (TransferRequest(user="bob"), TransferRequest(project="default")):
+        with pytest.raises(ConflictError, match="rename it first"):
+            await transfer_folder(archive.platform, root, made.id, body)
+
+    assert await list_unasked(archive, bob) == []
+
+
+async def test_cancelling_a_task_that_has_ended_changes_nothing(archive: Archive):
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    made = await archive.make(alice, "data", cloneable=True)
+    archive.place(made, alice.id).joinpath("file").write_bytes(b"kept")
+    answer = await archive.clone(alice, "data", "copy")
+    await archive.settle()
+    copy = await archive.read(alice, "copy")
+    await transfer_folder(archive.platform, root, copy.id, TransferRequest(user="bob"))
+    before = await archive.tasks()
+
+    with pytest.raises(HubError, match="ended already") as refused:
+        await cancel_task(archive.platform, alice, answer.task.id)
+
+    assert refused.value.status == 409
+    await archive.settle()
+    assert await archive.tasks() == before
+    assert (await archive.read(bob, copy.id)).status == "ready"
+    assert archive.place(copy, alice.id).joinpath("file").read_bytes() == b"kept"
