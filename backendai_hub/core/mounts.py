@@ -30,6 +30,7 @@ from backendai_hub.core.vfolders import (
     check_permitted,
     is_automount,
     is_reserved,
+    is_shared_out,
 )
 
 HOME: Final = "/home/work"
@@ -313,8 +314,7 @@ def default_target(name: str) -> str:
 
 def _personal(folder: MountableFolder, context: MountContext, subpath: str) -> str:
     """Give everybody a part of their own of a project's ``.local``."""
-    shared_out = folder.ownership_type == Ownership.PROJECT
-    if not (shared_out and fold(folder.name) == LOCAL):
+    if not is_shared_out(folder.ownership_type, folder.name):
         return subpath
     return "/".join(filter(None, (context.user_id, subpath)))
 
@@ -352,7 +352,8 @@ def _comes_by_itself(folder: MountableFolder, context: MountContext) -> bool:
     and of the project's only the one of which everybody has a part of their own.
     """
     if folder.ownership_type == Ownership.PROJECT:
-        return folder.owner_id == context.project_id and fold(folder.name) == LOCAL
+        ours = folder.owner_id == context.project_id
+        return ours and is_shared_out(folder.ownership_type, folder.name)
     return folder.owner_id == context.user_id
 
 

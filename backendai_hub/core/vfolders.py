@@ -231,6 +231,20 @@ def check_name_of_project(name: str) -> None:
         )
 
 
+def is_shared_out(ownership_type: str, name: str) -> bool:
+    """Tell whether everybody has a part of their own in it, and sees no other."""
+    return ownership_type == Ownership.PROJECT and fold(name) == LOCAL
+
+
+def check_stays_shared_out(ownership_type: str, name: str, new: str) -> None:
+    """Refuse names by which people's own parts would be everybody's, or the reverse."""
+    if is_shared_out(ownership_type, name) != is_shared_out(ownership_type, new):
+        raise InvalidRequestError(
+            f"name: in a project's {LOCAL!r} everybody has a part of their own, and in"
+            " no other folder; make a new one instead of renaming"
+        )
+
+
 class FolderName(Kind, frozen=True):
     """The name of a virtual folder."""
 

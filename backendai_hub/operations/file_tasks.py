@@ -18,7 +18,7 @@ from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.operations.files import find_entry, size_replaced, stat_entry
-from backendai_hub.operations.folder_access import OpenFolder, place_of
+from backendai_hub.operations.folder_access import OpenFolder, place_for
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_work import (
     LONG,
@@ -144,7 +144,7 @@ async def _copy(
         return await platform.storage.call(
             folder.host,
             CopyEntry(
-                place=place_of(folder),
+                place=place_for(folder, task.user_id),
                 path=given["path"],
                 target=given["target"],
                 conflict=Conflict(given["conflict"]),
@@ -158,7 +158,8 @@ async def _copy(
             raise
         # The target was free when the task began: it is what a crash cut off.
         await platform.storage.call(
-            folder.host, StatEntry(place=place_of(folder), path=given["target"])
+            folder.host,
+            StatEntry(place=place_for(folder, task.user_id), path=given["target"]),
         )
         return Placed(path=given["target"], bytes=given["reserved"])
 
@@ -170,7 +171,7 @@ async def _extract(
     return await platform.storage.call(
         folder.host,
         ExtractArchive(
-            place=place_of(folder),
+            place=place_for(folder, task.user_id),
             path=given["path"],
             target=given["target"],
             conflict=Conflict(given["conflict"]),

@@ -29,7 +29,7 @@ from backendai_hub.core.vfolders import TaskKind, TaskState
 from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.operations.files import KINDS, note_change
-from backendai_hub.operations.folder_access import OpenFolder, place_of
+from backendai_hub.operations.folder_access import OpenFolder, place_for
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_work import (
     LONG,
@@ -217,7 +217,10 @@ async def empty_trash(platform: Platform, task: TaskRecord) -> None:
     try:
         done = await platform.storage.call(
             folder.host,
-            EmptyTrash(place=place_of(folder), entry_ids=task.arguments.get("ids")),
+            EmptyTrash(
+                place=place_for(folder, task.user_id),
+                entry_ids=task.arguments.get("ids"),
+            ),
             deadline=LONG,
             on_progress=notes,
         )

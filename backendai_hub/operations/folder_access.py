@@ -26,6 +26,7 @@ from backendai_hub.core.vfolders import (
     FolderStatus,
     HostPermissions,
     check_permitted,
+    is_shared_out,
 )
 from backendai_hub.db import folders
 from backendai_hub.db.folders import FolderRecord
@@ -70,6 +71,21 @@ def place_of(folder: FolderRecord) -> Place:
     if folder.unmanaged_path:
         return Place(folder_id=folder.id, unmanaged=folder.unmanaged_path)
     return Place(scope=folder.scope, folder_id=folder.id)
+
+
+def place_for(folder: FolderRecord, user_id: str | None) -> Place:
+    """Return what somebody has of a folder: their own part of a project's ``.local``.
+
+    Administrators have no more of it: what lies there runs in people's sessions.
+    """
+    place = place_of(folder)
+    if not is_shared_out(folder.ownership_type, folder.name):
+        return place
+    if user_id is None:
+        raise ForbiddenError(
+            f"the folder {folder.name!r}: who has begun this is not known any more"
+        )
+    return msgspec.structs.replace(place, within=user_id)
 
 
 _READ: Final = FOLDER.action(Verb.READ)
@@ -159,7 +175,10 @@ async def authorize_folder(
         check_permitted(permissions, folder.host, need)
     return OpenFolder(
         folder=folder,
-        place=place_of(folder),
+        place=msgspec.structs.replace(
+            place_for(folder, principal.id if user is None else user.id),
+            asker=principal.id,
+        ),
         permission=permission,
         is_owners=folder.user_id == principal.id
         or (folder.project_id is not None and manages(principal, folder, _UPDATE)),

@@ -25,6 +25,8 @@ from backendai_hub.core.vfolders import (
     UsageMode,
     check_name_of_project,
     check_permitted,
+    check_stays_shared_out,
+    is_shared_out,
     read_folder_name,
     scope_name,
 )
@@ -121,6 +123,10 @@ async def _check_source(
             f"the folder {source.name!r} is {source.status}; only what is ready is"
             " copied"
         )
+    if is_shared_out(source.ownership_type, source.name):
+        raise ForbiddenError(
+            f"the folder {source.name!r} holds everybody's own part; it is not copied"
+        )
     if not source.cloneable:
         raise ForbiddenError(
             f"the folder {source.name!r} is not cloneable; its owner can make it so"
@@ -148,6 +154,7 @@ async def _plan(
         noun = noun_of("project")
         project = await find_visible(tx.connection, principal, noun, body.project)
         check_name_of_project(name)
+        check_stays_shared_out(Ownership.PROJECT, "", name)
         check_active(project)
         if project["type"] == ProjectType.MODEL_STORE:
             if usage != UsageMode.MODEL:

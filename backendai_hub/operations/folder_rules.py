@@ -27,6 +27,7 @@ from backendai_hub.core.vfolders import (
     UsageMode,
     check_name_of_project,
     check_permitted,
+    check_stays_shared_out,
     is_automount,
     scope_name,
 )
@@ -147,6 +148,7 @@ class FolderRules(Rules):
             return
         if folder.project_id is not None:
             check_name_of_project(name)
+        check_stays_shared_out(folder.ownership_type, folder.name, name)
         if is_automount(name):
             await refuse_taken_for_guests(tx, folder, name)
         whose = folder.user_id or principal.id

@@ -37,6 +37,7 @@ from backendai_hub.core.vfolders import (
     TaskKind,
     UsageMode,
     check_name_of_project,
+    check_stays_shared_out,
     is_automount,
     read_folder_name,
 )
@@ -166,6 +167,7 @@ async def restore_folder(
             name = read_folder_name("name", body.name)
             if folder.project_id is not None:
                 check_name_of_project(name)
+        check_stays_shared_out(folder.ownership_type, folder.name, name)
         if is_automount(name):
             await refuse_taken_for_guests(tx, folder, name)
         whose = folder.user_id or principal.id

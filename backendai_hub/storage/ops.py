@@ -29,11 +29,18 @@ class Operation(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """One virtual folder: of a scope, or an absolute path of the host's machine."""
+    """One virtual folder: of a scope, or an absolute path of the host's machine.
+
+    ``within`` is the id of somebody who has a part of their own in it: then only that
+    part is seen, and is made if it is missing.
+    """
 
     scope: str = ""
     folder_id: str = ""
     unmanaged: str = ""
+    within: str = ""
+    asker: str = ""
+    """Who is waiting for it, so that nobody takes everybody's turn; or the platform."""
 
 
 # --- answers -----------------------------------------------------------------------

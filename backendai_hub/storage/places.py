@@ -84,9 +84,24 @@ class Ground:
         with self._base(place) as (base, parts):
             opened = _open_ours(base, parts, "the folder")
         try:
+            if place.within:
+                opened = self._step_into_part(opened, place.within)
             yield opened
         finally:
             os.close(opened)
+
+    def _step_into_part(self, folder: int, person: str) -> int:
+        """Open somebody's own part of a folder instead of it, made if it is missing."""
+        name = check_uuid(person, "within")
+        with in_words(()):
+            part = make_folders(folder, [name], mode=FOLDER_MODE)
+        try:
+            give(part, self.owner)
+        except OSError:
+            os.close(part)
+            raise
+        os.close(folder)
+        return part
 
     @contextmanager
     def tree(self, place: Place) -> Iterator[Tree]:

@@ -40,6 +40,7 @@ from backendai_hub.storage.work import Host, read_visible
 _NOTE: Final = "note"
 _ENTRY: Final = "entry"
 _UNMANAGED: Final = "unmanaged"
+_PART: Final = "of-"
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -53,7 +54,7 @@ def throw_away(host: Host, op: TrashEntry, channel: Channel) -> None:
     parts = read_visible(op.place, op.path)
     entry_id = check_uuid(op.entry_id, "entry_id")
     with host.ground.tree(op.place) as tree, _open(host, op.place) as trash:
-        with host.ground.beside(op.place, TRASH, _key(op.place), entry_id) as own:
+        with host.ground.beside(op.place, TRASH, *_keys(op.place), entry_id) as own:
             if exists(own, _ENTRY):
                 return
             tree.stat(parts)
@@ -165,9 +166,15 @@ def _read_note(trash: Tree, entry_id: str) -> _Note | None:
 def _open(host: Host, place: Place) -> Iterator[Tree]:
     with host.ground.folder(place):
         pass  # without the folder there is no trash of it, either
-    with host.ground.beside(place, TRASH, _key(place)) as opened:
+    with host.ground.beside(place, TRASH, *_keys(place)) as opened:
         yield Tree(opened)
 
 
-def _key(place: Place) -> str:
-    return _UNMANAGED if place.unmanaged else check_uuid(place.folder_id, "folder_id")
+def _keys(place: Place) -> tuple[str, ...]:
+    """Return where a folder's trash lies; who has a part of their own has one there."""
+    whole = _UNMANAGED
+    if not place.unmanaged:
+        whole = check_uuid(place.folder_id, "folder_id")
+    if not place.within:
+        return (whole,)
+    return whole, f"{_PART}{check_uuid(place.within, 'within')}"

@@ -7,12 +7,38 @@ from pathlib import Path
 
 import pytest
 
+from backendai_hub.api.files import (
+    DirectoryRequest,
+    EmptyRequest,
+    RestoreFiles,
+    TrashRequest,
+)
 from backendai_hub.api.folders import TransferRequest
 from backendai_hub.core.access import Principal
-from backendai_hub.core.errors import ConflictError, HubError, InvalidRequestError
+from backendai_hub.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    HubError,
+    InvalidRequestError,
+    NotFoundError,
+)
 from backendai_hub.core.tenancy import Role
 from backendai_hub.db.engine import Database
 from backendai_hub.operations import folder_sharing as sharing
+from backendai_hub.operations.file_trash import (
+    TrashQuery,
+    begin_emptying,
+    list_trash,
+    restore_entries,
+    trash_entries,
+)
+from backendai_hub.operations.files import (
+    EntriesQuery,
+    list_entries,
+    make_directory,
+    stat_entry,
+)
+from backendai_hub.operations.folder_access import authorize_folder
 from backendai_hub.operations.folders import transfer_folder
 from backendai_hub.operations.session_mounts import choose_mounts
 from backendai_hub.operations.storage_hosts import cancel_task
@@ -102,3 +128,67 @@ async def test_cancelling_a_task_that_has_ended_changes_nothing(archive: Archive
     assert await archive.tasks() == before
     assert (await archive.read(bob, copy.id)).status == "ready"
     assert archive.place(copy, alice.id).joinpath("file").read_bytes() == b"kept"
+
+
+async def test_of_a_projects_local_folder_everybody_has_their_own_part_only(
+    archive: Archive,
+):
+    platform = archive.platform
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    made = await archive.make(root, ".local", project="default", cloneable=True)
+    project_id = (await ensure_user(platform, "root")).project_id
+    place = archive.place(made, project_id or "")
+
+    for who in (alice, bob, root):
+        user = await ensure_user(platform, who.name)
+        opened = await authorize_folder(platform, who, user, made.id, write=True)
+        await make_directory(platform, opened, DirectoryRequest(path=f"of-{who.name}"))
+        seen = await list_entries(platform, opened, EntriesQuery())
+        assert [entry.name for entry in seen.items] == [f"of-{who.name}"]
+        with pytest.raises(NotFoundError):
+            await stat_entry(platform, opened, alice.id)
+
+    assert {p.name for p in place.iterdir()} == {alice.id, bob.id, root.id}
+    assert [p.name for p in (place / bob.id).iterdir()] == ["of-bob"]
+
+
+async def test_what_is_thrown_away_of_ones_own_part_is_ones_own(archive: Archive):
+    platform = archive.platform
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    made = await archive.make(root, ".local", project="default")
+    mine = await authorize_folder(platform, alice, None, made.id, write=True)
+    theirs = await authorize_folder(platform, bob, None, made.id, write=True)
+    await make_directory(platform, mine, DirectoryRequest(path="lib"))
+
+    async def refused(name: str, error: HubError) -> None:
+        raise error
+
+    body = TrashRequest(paths=["lib"])
+    await trash_entries(platform, mine, alice, body, refused)
+
+    assert (await list_trash(platform, theirs, TrashQuery())).items == []
+    await begin_emptying(platform, theirs, bob, EmptyRequest(ids=None))
+    await archive.settle()
+    (kept,) = (await list_trash(platform, mine, TrashQuery())).items
+    await restore_entries(platform, mine, RestoreFiles(ids=[kept.id]), refused)
+    assert (await stat_entry(platform, mine, "lib")).kind == "folder"
+
+
+async def test_a_projects_local_folder_is_neither_copied_nor_renamed(
+    archive: Archive,
+):
+    root = await archive.person("root", Role.SUPERADMIN)
+    made = await archive.make(root, ".local", project="default", cloneable=True)
+    await archive.make(root, "data", cloneable=True)
+
+    with pytest.raises(ForbiddenError, match="own part"):
+        await archive.clone(root, made.id, "parts")
+    with pytest.raises(InvalidRequestError, match="part of their own"):
+        await archive.change(root, made.id, name="parts")
+    await archive.trash(root, made.id)
+    with pytest.raises(InvalidRequestError, match="part of their own"):
+        await archive.restore(root, made.id, name="parts")
+    with pytest.raises(InvalidRequestError, match="part of their own"):
+        await archive.clone(root, "data", ".local", project="default")
