@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from contextlib import suppress
 from email.utils import format_datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tornado.iostream import StreamClosedError
 
 from backendai_hub.api.files import FileEntry, TextFile, TextRequest
 from backendai_hub.core.access import Action
-from backendai_hub.core.errors import HubError, InvalidRequestError
+from backendai_hub.core.errors import HubError, InvalidRequestError, UnavailableError
 from backendai_hub.core.files import BadRangeError, disposition, read_only_tag
 from backendai_hub.handlers.base import MOST_READ, APIHandler, operation
 from backendai_hub.handlers.files import FilesHandler
@@ -43,6 +44,8 @@ _ARCHIVES: Final = {
 class ContentsHandler(FilesHandler):
     """Sends what people have written."""
 
+    stall_seconds: ClassVar[float] = 60.0
+    """Who takes nothing for so long is not kept a place for."""
     _sending: asyncio.Task[None] | None = None
 
     async def open_to_take(self, folder_id: str) -> OpenFolder:
@@ -81,12 +84,21 @@ class ContentsHandler(FilesHandler):
     async def _pump(self, stream: Stream) -> None:
         async for chunk in stream:
             self.write(chunk)
-            await self.flush()
+            await taken_in_time(self.flush(), self.stall_seconds)
 
     def _cut_off(self) -> None:
         """Close the connection: what was sent must not look complete."""
         connection: Any = self.request.connection
         connection.stream.close()
+
+
+async def taken_in_time(sent: Awaitable[None], seconds: float) -> None:
+    """Wait until what was sent is taken, which has to happen at some time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await sent
+    except TimeoutError:
+        raise UnavailableError(f"nothing of it was taken for {seconds:g} s") from None
 
 
 class ContentHandler(ContentsHandler):

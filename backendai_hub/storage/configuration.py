@@ -42,6 +42,16 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What goes on for so long, though nobody waits for it any more, is stuck."""
     most_requests: int = 128
     """More at once are refused."""
+    most_per_user: int = 8
+    """So many of them may be one person's; their next ones wait."""
+    most_per_folder: int = 32
+    """So many of them may be about one folder."""
+    most_scans_per_user: int = 2
+    """So many listings and countings may go on at once for one person."""
+    most_scans: int = 4
+    """So many listings, and so many countings, go on at once in all."""
+    turn_seconds: float = 10.0
+    """Who has waited so long for their turn is told to come back later."""
 
     def read_owner(self) -> tuple[int, int] | None:
         """Return whose files are on it; ``None``: those of the worker's user."""

@@ -25,8 +25,10 @@ class Connection:
         sock: socket.socket,
         deadline: float,
         on_silence: Callable[[], None] = lambda: None,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self._host = host
+        self._on_close: Callable[[], None] | None = on_close
         self._on_silence = on_silence
         self._sock = sock
         self._deadline = deadline
@@ -91,6 +93,9 @@ class Connection:
     def close(self) -> None:
         """End it; the worker stops what nobody waits for."""
         self._sock.close()
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
 
     async def _receive(self, count: int, within: float | None) -> bytes:
         deadline = self._deadline if within is None else within

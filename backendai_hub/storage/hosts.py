@@ -18,6 +18,7 @@ from backendai_hub.storage.connection import BodyReader, BodyWriter, Connection
 from backendai_hub.storage.drivers import make_driver
 from backendai_hub.storage.keeper import HostHealth, Keeper
 from backendai_hub.storage.ops import Operation, Progress
+from backendai_hub.storage.turns import Turns
 from backendai_hub.storage.worker import Setup
 
 log = logging.getLogger("backendai_hub.storage")
@@ -43,6 +44,7 @@ class StorageHosts:
         for name, config in self._configs.items():
             make_driver(config.driver, name, config.path, config.options)
         self._on_change = on_change
+        self._turns = {name: Turns(name, one) for name, one in self._configs.items()}
         self._keepers = {name: self._make_keeper(name) for name in self._configs}
 
     def start(self) -> None:
@@ -85,7 +87,8 @@ class StorageHosts:
         progress may take longer in all. When it has passed nobody knows whether the
         operation was, or will be, done; all of them can be asked for again.
         """
-        async with self._keeper(host).connection(deadline) as connection:
+        connection = await self._connect(host, operation, deadline)
+        try:
             await connection.ask(operation)
             while True:
                 reply = await connection.hear()
@@ -94,6 +97,8 @@ class StorageHosts:
                     return answer
                 if isinstance(reply, Progress) and on_progress is not None:
                     on_progress(reply)
+        finally:
+            connection.close()
 
     async def upload(
         self, host: str, operation: Operation[T], *, deadline: float = DEADLINE
@@ -114,12 +119,24 @@ class StorageHosts:
     async def _begin(
         self, host: str, operation: Operation[Any], deadline: float
     ) -> tuple[Connection, wire.Reply]:
-        connection = await self._keeper(host).connect(deadline)
+        connection = await self._connect(host, operation, deadline)
         try:
             await connection.ask(operation)
             return connection, await connection.hear()
         except BaseException:
             connection.close()
+            raise
+
+    async def _connect(
+        self, host: str, operation: Operation[Any], deadline: float
+    ) -> Connection:
+        """Connect when it is the asker's turn, which ends with the connection."""
+        keeper = self._keeper(host)
+        end_turn = await self._turns[host].take(operation)
+        try:
+            return await keeper.connect(deadline, end_turn)
+        except BaseException:
+            end_turn()
             raise
 
     def _keeper(self, host: str) -> Keeper:

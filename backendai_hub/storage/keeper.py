@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -77,17 +77,13 @@ class Keeper:
         for worker in self._undead:
             worker.forget()
 
-    @asynccontextmanager
-    async def connection(self, deadline: float) -> AsyncIterator[Connection]:
-        """Connect to the worker; refuse at once while the host is down."""
-        connection = await self.connect(deadline)
-        try:
-            yield connection
-        finally:
-            connection.close()
+    async def connect(
+        self, deadline: float, on_close: Callable[[], None] = lambda: None
+    ) -> Connection:
+        """Connect to the worker; refuse at once while the host is down.
 
-    async def connect(self, deadline: float) -> Connection:
-        """Connect; who does is to close it."""
+        Who connects is to close it, which calls *on_close* once.
+        """
         with suppress(TimeoutError):
             await asyncio.wait_for(self._settled.wait(), deadline)
         worker = self._worker
@@ -99,7 +95,7 @@ class Keeper:
             )
         # Whenever something takes too long, the host itself is looked at.
         suspect = self._suspected.set
-        return Connection(self.name, worker.connect(), deadline, suspect)
+        return Connection(self.name, worker.connect(), deadline, suspect, on_close)
 
     # --- the loop ----------------------------------------------------------------
 

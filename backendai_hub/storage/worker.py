@@ -15,7 +15,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -47,6 +48,7 @@ from backendai_hub.storage.work import Host, Work, tag_of
 log = logging.getLogger("backendai_hub.storage.worker")
 
 LARGEST_SETUP: Final = 1 << 20
+_GLANCE: Final = 0.2
 
 WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
     {
@@ -100,6 +102,10 @@ class Worker:
         self._host = host
         self._clock = clock
         self._lock = threading.Lock()
+        most = host.config.most_scans
+        self._slots: dict[type[Any], Slots] = {
+            scan: Slots(most) for scan in (ops.ListEntries, ops.ScanUsage)
+        }
         self._running: dict[Channel, float] = {}
 
     def take(self, sock: socket.socket) -> None:
@@ -129,7 +135,9 @@ class Worker:
                 channel.answer(self._report(operation, channel))
             else:
                 self._check_room(busy)
-                channel.answer(self._do(operation, channel))
+                with self._slot(operation, channel):
+                    answer = self._do(operation, channel)
+                channel.answer(answer)
         except HubError as error:
             channel.refuse(error)
         except ServiceLeftError:
@@ -157,12 +165,38 @@ class Worker:
         )
         return msgspec.structs.replace(report, busy=len(running) - 1, stuck=stuck)
 
+    def _slot(
+        self, operation: ops.Operation[Any], channel: Channel
+    ) -> AbstractContextManager[None]:
+        """Wait for a slot where one operation can keep the whole processor busy."""
+        slots = self._slots.get(type(operation))
+        return nullcontext() if slots is None else slots.turn(channel)
+
     def _check_room(self, busy: int) -> None:
         if busy > self._host.config.most_requests:
             raise UnavailableError(
                 f"storage host {self._host.name} has {busy - 1} requests under way;"
-                " try again in a moment"
+                " try again in a moment",
+                retry_after=5,
             )
+
+
+class Slots:
+    """So many of a kind go on at once, and others answer in the meantime."""
+
+    def __init__(self, most: int) -> None:
+        self._free = threading.Semaphore(most)
+
+    @contextmanager
+    def turn(self, channel: Channel) -> Iterator[None]:
+        """Wait for a slot, unless nobody waits for the answer any more."""
+        while not self._free.acquire(timeout=_GLANCE):
+            if channel.is_left():
+                raise ServiceLeftError
+        try:
+            yield
+        finally:
+            self._free.release()
 
 
 def main() -> None:

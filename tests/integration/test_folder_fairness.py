@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from backendai_hub.core.errors import HubError
+from backendai_hub.core.access import Principal
+from backendai_hub.core.errors import (
+    HubError,
+    TooManyRequestsError,
+    UnavailableError,
+)
 from backendai_hub.db import quota_scopes
 from backendai_hub.db.engine import Database
-from backendai_hub.operations import uploads
+from backendai_hub.handlers.file_contents import taken_in_time
+from backendai_hub.operations import file_contents, files, uploads
+from backendai_hub.operations.folder_access import OpenFolder, authorize_folder
 from backendai_hub.operations.folder_upkeep import count_scopes
 from backendai_hub.operations.users import ensure_user
+from backendai_hub.storage.channel import Channel, ServiceLeftError
+from backendai_hub.storage.configuration import HostConfig
+from backendai_hub.storage.ops import Place, StatEntry
+from backendai_hub.storage.turns import Turns
+from backendai_hub.storage.worker import Slots
 from tests.folders import Archive, opened_archive
 
 
@@ -20,6 +34,12 @@ from tests.folders import Archive, opened_archive
 async def archive(database: Database, tmp_path: Path) -> AsyncIterator[Archive]:
     async with opened_archive(database, tmp_path / "folders") as opened:
         yield opened
+
+
+async def opened_folder(archive: Archive, who: Principal, folder_id: str) -> OpenFolder:
+    """Open a folder as the API does."""
+    user = await ensure_user(archive.platform, who.name)
+    return await authorize_folder(archive.platform, who, user, folder_id)
 
 
 async def test_scopes_without_folders_do_not_keep_others_from_being_counted(
@@ -48,3 +68,69 @@ async def test_a_path_is_refused_before_anything_is_sent(archive: Archive):
             with pytest.raises(HubError) as refused:
                 await uploads.begin_upload(archive.platform, alice, user, made.id, wish)
             assert 400 <= refused.value.status < 500, (path[:9], conflict)
+
+
+async def test_who_has_all_of_their_turns_is_told_so_and_others_go_on(
+    database: Database, tmp_path: Path
+):
+    bounds = {"most_per_user": 3, "turn_seconds": 0.3}
+    async with opened_archive(database, tmp_path / "folders", **bounds) as archive:
+        alice, bob = [await archive.person(name) for name in ("alice", "bob")]
+        made = await archive.make(alice, "data")
+        archive.place(made, alice.id).joinpath("f").write_bytes(b"x" * (8 << 20))
+        mine = await opened_folder(archive, alice, made.id)
+        theirs = await opened_folder(archive, bob, (await archive.make(bob, "own")).id)
+        platform, everything = archive.platform, files.EntriesQuery()
+        nothing = file_contents.Conditions()
+        sent = [
+            await file_contents.open_content(platform, mine, "f", nothing)
+            for _ in range(3)
+        ]
+
+        with pytest.raises(TooManyRequestsError, match="under way") as refused:
+            await files.list_entries(platform, mine, everything)
+        assert refused.value.fields["retry_after"] > 0
+        assert not (await files.list_entries(platform, theirs, everything)).items
+
+        for one in sent:
+            assert one.stream is not None
+            one.stream.close()
+            one.stream.close()
+        # Ended twice, each gave its turn back once.
+        assert len((await files.list_entries(platform, mine, everything)).items) == 1
+        assert not platform.storage._turns["local"]._lines
+
+
+async def test_one_folder_does_not_take_all_turns(tmp_path: Path):
+    config = HostConfig(path=str(tmp_path), most_per_folder=1, turn_seconds=0.1)
+    turns = Turns("local", config)
+    places = [Place(folder_id="1", asker=who) for who in ("a", "b")]
+    asked = [StatEntry(place=place, path="f") for place in places]
+
+    end = await turns.take(asked[0])
+    with pytest.raises(TooManyRequestsError):
+        await turns.take(asked[1])
+    end()
+    (await turns.take(asked[1]))()
+
+
+async def test_who_takes_nothing_of_a_download_is_not_waited_for():
+    never = asyncio.get_running_loop().create_future()
+
+    with pytest.raises(UnavailableError, match="nothing of it was taken"):
+        await taken_in_time(never, 0.01)
+
+
+def test_who_waits_for_a_slot_leaves_when_nobody_waits_for_them():
+    slots = Slots(1)
+    ours, theirs = socket.socketpair()
+    channel = Channel(theirs)
+    try:
+        with slots.turn(channel):
+            ours.close()
+            with pytest.raises(ServiceLeftError), slots.turn(channel):
+                pass
+        with slots.turn(channel):
+            pass
+    finally:
+        channel.close()
