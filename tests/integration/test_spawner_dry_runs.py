@@ -93,6 +93,23 @@ async def test_folders_are_found_by_name_and_those_of_others_are_not(hub):
     assert (status, names_of(told)) == (200, ["sets", "data-2"])
 
 
+async def test_folders_in_the_trash_are_not_offered(hub):
+    made = await keep_folders(hub, "fay", "kept", "gone")
+    async with admin_api(hub.stack) as admin, admin.acting_for("fay") as keeper:
+        status, body = await keeper.send("POST", f"api/folders/{made['gone']}/trash")
+        assert status == 200, body
+    _, told = await find(hub, "fay", asker="fay")
+    assert names_of(told) == ["kept"]
+
+
+async def test_long_lists_come_a_page_at_a_time(hub):
+    await keep_folders(hub, "gus", *(f"f{i:02}" for i in range(21)))
+    _, first = await find(hub, "gus", asker="gus")
+    _, rest = await find(hub, "gus", asker="gus", after=first["next"])
+    assert [len(page["items"]) for page in (first, rest)] == [20, 1]
+    assert (names_of(rest), rest["next"]) == (["f20"], None)
+
+
 async def test_nobody_lists_folders_of_others(hub):
     hub.user("alice")
     hub.user("bob")
