@@ -7,12 +7,20 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import and_, delete, exists, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from backendai_hub.core.tenancy import Role
 from backendai_hub.core.uploads import UploadRecord
+from backendai_hub.core.vfolders import FolderPermission
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.tables import UploadRow
+from backendai_hub.db.tables import (
+    FolderGrantRow,
+    FolderRow,
+    MembershipRow,
+    UploadRow,
+    UserRow,
+)
 
 OPEN: Final = "open"
 DONE: Final = "done"
@@ -67,17 +75,62 @@ async def list_open(
     return [_read(row) for row in (await connection.execute(query)).mappings()]
 
 
+def _is_withdrawn() -> Any:
+    """Build the condition that who uploads may not write into the folder any more."""
+    grant, around = FolderGrantRow, (UploadRow, FolderRow)
+    grants = select(grant.user_id).where(
+        grant.folder_id == UploadRow.folder_id, grant.user_id == UploadRow.user_id
+    )
+    read_only = grants.where(grant.permission == str(FolderPermission.READ_ONLY))
+    member = select(MembershipRow.user_id).where(
+        MembershipRow.user_id == UploadRow.user_id,
+        MembershipRow.project_id == FolderRow.project_id,
+    )
+    plain = select(UserRow.id).where(
+        UserRow.id == UploadRow.user_id, UserRow.role == str(Role.USER)
+    )
+    withdrawn = or_(
+        exists(read_only.correlate(*around)),
+        and_(
+            FolderRow.user_id.is_not(None),
+            FolderRow.user_id != UploadRow.user_id,
+            ~exists(grants.correlate(*around)),
+        ),
+        and_(
+            FolderRow.project_id.is_not(None),
+            ~exists(member.correlate(*around)),
+            exists(plain.correlate(*around)),
+        ),
+    )
+    return exists(
+        select(FolderRow.id)
+        .where(FolderRow.id == UploadRow.folder_id, withdrawn)
+        .correlate(UploadRow)
+    )
+
+
 async def list_expired(
     connection: AsyncConnection, now: datetime, limit: int
 ) -> Sequence[UploadRecord]:
-    """List what has not gone on for too long, and what was over so long ago."""
+    """List what has waited for too long, is long over, or may not go on."""
     query = (
         select(*_COLUMNS)
-        .where(UploadRow.expires_at < now)
+        .where(
+            or_(
+                UploadRow.expires_at < now,
+                and_(UploadRow.state == OPEN, _is_withdrawn()),
+            )
+        )
         .order_by(UploadRow.expires_at)
         .limit(limit)
     )
     return [_read(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def list_ids(connection: AsyncConnection, folder_id: str) -> list[str]:
+    """List the uploads of a folder by their ids."""
+    query = select(UploadRow.id).where(UploadRow.folder_id == folder_id)
+    return list(await connection.scalars(query.order_by(UploadRow.id)))
 
 
 async def extend(tx: Transaction, upload_id: str, until: datetime) -> None:

@@ -18,7 +18,11 @@ from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.operations.files import find_entry, size_replaced, stat_entry
-from backendai_hub.operations.folder_access import OpenFolder, place_for
+from backendai_hub.operations.folder_access import (
+    OpenFolder,
+    place_for,
+    recheck_access,
+)
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_work import (
     LONG,
@@ -115,7 +119,9 @@ async def _begin(
     task_id = platform.new_id()
     action = Action.COPY_FILE if kind is TaskKind.COPY else Action.EXTRACT_FILE
     async with platform.database.transaction() as tx:
-        await quota_scopes.reserve(tx, opened.folder, arguments["reserved"])
+        await quota_scopes.reserve(
+            tx, opened.folder, arguments["reserved"], insider=opened.is_insider
+        )
         await folder_tasks.insert_task(
             tx, task_id, kind, opened.folder.id, who=who, arguments=arguments
         )
@@ -192,6 +198,8 @@ async def _work(platform: Platform, task: TaskRecord, verb: Any) -> None:
     folder = await read_folder(platform, task.folder_id)
     notes = ProgressNotes(platform, task, folder)
     try:
+        async with platform.database.read() as connection:
+            await recheck_access(connection, task.user_id, folder)
         placed: Placed = await verb(platform, task, folder, notes)
     except HubError as error:
         if not is_passing(error):

@@ -13,7 +13,13 @@ from typing import Final
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.access import Principal, Reach, reach
+from backendai_hub.core.access import (
+    ADMIN_SCOPES,
+    USER_SCOPES,
+    Principal,
+    Reach,
+    reach,
+)
 from backendai_hub.core.errors import ConflictError, ForbiddenError, NotFoundError
 from backendai_hub.core.fields import HostPermission
 from backendai_hub.core.ids import is_id
@@ -28,9 +34,10 @@ from backendai_hub.core.vfolders import (
     check_permitted,
     is_shared_out,
 )
-from backendai_hub.db import folders
+from backendai_hub.db import folders, tenancy
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.users import check_may_enter, make_principal
 from backendai_hub.storage.ops import Place
 
 FOLDER: Noun = noun_of("folder")
@@ -62,6 +69,8 @@ class OpenFolder(msgspec.Struct, frozen=True, kw_only=True):
             " its owner can give you the permission 'wd'"
         )
 
+    is_insider: bool = False
+    """Whether who asks may know how full the scope is that it counts in."""
     is_owners: bool = False
     """Whether it belongs to who asks; owners may delete what they may write."""
 
@@ -120,7 +129,7 @@ def choose_access(
         return given
     if member or (of_project and manages(principal, folder, _UPDATE)):
         return FolderPermission(folder.permission)
-    if folder.is_model_store and folder.domain_id == principal.domain_id:
+    if folder.is_offered and folder.domain_id == principal.domain_id:
         return FolderPermission.READ_ONLY
     return None
 
@@ -180,9 +189,43 @@ async def authorize_folder(
             asker=principal.id,
         ),
         permission=permission,
+        is_insider=folder.user_id == principal.id
+        or folder.project_id in principal.holds
+        or manages(principal, folder, _READ),
         is_owners=folder.user_id == principal.id
         or (folder.project_id is not None and manages(principal, folder, _UPDATE)),
     )
+
+
+async def recheck_access(
+    connection: AsyncConnection,
+    user_id: str | None,
+    folder: FolderRecord,
+    *,
+    write: bool = True,
+) -> None:
+    """Refuse what somebody asked for earlier and may not do any more.
+
+    What waits, or takes long, is looked at again when it begins and before its end is
+    seen: meanwhile the permission may have been taken back, or the folder thrown away.
+    """
+    actor = None
+    if user_id is not None:
+        actor = await tenancy.find_actor(connection, user_id=user_id)
+    if actor is None:
+        raise ForbiddenError(
+            f"the folder {folder.name!r}: who has asked for this is not here any more"
+        )
+    check_may_enter(actor)
+    everything = USER_SCOPES | ADMIN_SCOPES
+    principal = make_principal(actor, scopes=everything, credential="earlier")
+    permission = await find_access(connection, principal, folder)
+    if permission is None or (write and not permission.writes):
+        raise ForbiddenError(
+            f"the folder {folder.name!r}: {actor.name} may not"
+            f" {'write' if write else 'look'} into it any more"
+        )
+    _check_status(folder, write=write)
 
 
 def _unknown(folder_id: str) -> NotFoundError:
@@ -211,6 +254,11 @@ def owns(principal: Principal, folder: FolderRecord) -> bool:
     if folder.is_model_store and folder.project_id in principal.holds:
         return folder.creator_id == principal.id
     return folder.user_id == principal.id
+
+
+def keeps(principal: Principal, folder: FolderRecord) -> bool:
+    """Tell whether somebody decides about a folder: its owner, and administrators."""
+    return owns(principal, folder) or manages(principal, folder, _UPDATE)
 
 
 async def require_owner(

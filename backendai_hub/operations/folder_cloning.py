@@ -38,6 +38,7 @@ from backendai_hub.operations.folder_access import (
     find_access,
     load_permissions,
     place_of,
+    recheck_access,
 )
 from backendai_hub.operations.folder_checks import (
     check_active,
@@ -200,6 +201,8 @@ async def _copy(
     platform: Platform, task: TaskRecord, target: FolderRecord, notes: ProgressNotes
 ) -> None:
     source = await read_folder(platform, task.arguments["source"])
+    async with platform.database.read() as connection:
+        await recheck_access(connection, task.user_id, source, write=False)
     await prepare_scope(platform, target)
     counted = await platform.storage.call(
         source.host,

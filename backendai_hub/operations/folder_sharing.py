@@ -394,6 +394,7 @@ async def share_folder(
                     folder_id=folder.id,
                 )
             )
+        tx.wake("uploads")  # what guests had begun may not go on
         return await invitations.list_guests(tx.connection, folder.id)
 
 
@@ -453,6 +454,7 @@ async def leave_folder(
                 )
             raise ConflictError(f"{name} does not share the folder {folder.name!r}")
         tx.audit(act_of(Action.LEAVE_FOLDER, folder, after={"user": name}))
+        tx.wake("uploads")
         if folder.user_id is not None:
             text = f"{name} does not share the folder {folder.name} any more"
             _tell(tx, folder, folder.user_id, text, principal.name)

@@ -31,7 +31,9 @@ from backendai_hub.db.engine import Transaction
 from backendai_hub.operations.folder_access import (
     OpenFolder,
     authorize_folder,
+    keeps,
     place_of,
+    recheck_access,
 )
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_work import is_passing, tell
@@ -57,6 +59,7 @@ MEMORY: Final = timedelta(days=1)
 MOST_OPEN: Final = 1000
 """Uploads that one person may have begun and not ended."""
 _SWEEP: Final = 100
+_ENDED: Final = "this upload was ended, or did not go on for too long; begin a new one"
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -120,7 +123,7 @@ async def begin_upload(
                 f"you have begun {begun} uploads and not ended them; the most is"
                 f" {MOST_OPEN}: go on with those, or end them"
             )
-        await quota_scopes.reserve(tx, opened.folder, length)
+        await quota_scopes.reserve(tx, opened.folder, length, insider=opened.is_insider)
         await uploads.insert_upload(tx, upload)
         tx.audit(act_of("file:upload", opened.folder, after={"path": path}))
     try:
@@ -165,9 +168,7 @@ async def find_upload(
     if found is None or found.user_id != user.id:
         raise NotFoundError(f"there is no upload {upload_id[:64]!r}")
     if found.state == uploads.GONE:
-        raise GoneError(
-            "this upload was ended, or did not go on for too long; begin a new one"
-        )
+        raise GoneError(_ENDED)
     return found, await _authorize(platform, principal, user, found.folder_id)
 
 
@@ -240,6 +241,11 @@ async def finish_upload(
     platform: Platform, upload: UploadRecord, opened: OpenFolder
 ) -> Standing:
     """Let the file appear, and count it. Done twice, it is done once."""
+    async with platform.database.read() as connection:
+        now = await folders.find_folder(connection, upload.folder_id)
+        if now is None:
+            raise NotFoundError(f"there is no folder {upload.folder_id!r} any more")
+        await recheck_access(connection, upload.user_id, now)
     published = await platform.storage.call(
         opened.host,
         FinishUpload(
@@ -274,11 +280,29 @@ async def finish_upload(
 async def end_upload(
     platform: Platform, principal: Principal, user: Actor, upload_id: str
 ) -> None:
-    """End an upload that is not complete, and give its room back."""
-    upload, opened = await find_upload(platform, principal, user, upload_id)
+    """End an upload that is not complete, and give its room back.
+
+    One ends one's own, also when one may not write there any more; and who keeps a
+    folder ends all that fill it.
+    """
+    async with platform.database.read() as connection:
+        upload = folder = None
+        if is_id(upload_id):
+            upload = await uploads.find_upload(connection, upload_id)
+        if upload is not None:
+            folder = await folders.find_folder(connection, upload.folder_id)
+    if upload is None or not (
+        upload.user_id == user.id or (folder is not None and keeps(principal, folder))
+    ):
+        raise NotFoundError(f"there is no upload {upload_id[:64]!r}")
+    if upload.state == uploads.GONE:
+        raise GoneError(_ENDED)
     if upload.state == uploads.DONE:
         raise GoneError("this upload is complete; remove the file instead")
-    await _abandon(platform, opened, upload.id)
+    if folder is not None:
+        await platform.storage.call(
+            folder.host, AbandonUpload(place=place_of(folder), upload_id=upload.id)
+        )
     await _give_up(platform, upload)
 
 
@@ -303,6 +327,8 @@ async def _abandon(platform: Platform, opened: OpenFolder, upload_id: str) -> No
 
 async def sweep_uploads(platform: Platform) -> int:
     """End what did not go on for too long, and forget what is over; return how many.
+
+    What comes from people who may not write there any more is ended at once.
 
     While a host does not answer, its uploads wait: their room is not free before what
     has arrived of them is gone.
