@@ -84,6 +84,9 @@ class FolderRecord(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
     project_type: str | None = None
     owner_name: str = ""
+    project_is_active: bool | None = None
+    creator_belongs: bool = False
+    """Whether who made it is in the project that it belongs to."""
 
     @property
     def is_managed(self) -> bool:
@@ -98,11 +101,21 @@ class FolderRecord(msgspec.Struct, frozen=True, kw_only=True):
             and self.usage_mode == UsageMode.MODEL
         )
 
+    @property
+    def is_offered(self) -> bool:
+        """Whether its domain may read it now, as ``is_in_store_of`` finds it."""
+        return (
+            self.is_model_store
+            and bool(self.project_is_active)
+            and self.status in MOUNTABLE
+        )
+
 
 _COLUMNS = tuple(
     getattr(FolderRow, name)
     for name in FolderRecord.__struct_fields__
-    if name not in {"project_type", "owner_name"}
+    if name
+    not in {"project_type", "owner_name", "project_is_active", "creator_belongs"}
 )
 
 
@@ -112,6 +125,13 @@ def select_folders() -> Select[Any]:
         select(
             *_COLUMNS,
             ProjectRow.type.label("project_type"),
+            ProjectRow.is_active.label("project_is_active"),
+            exists()
+            .where(
+                MembershipRow.project_id == FolderRow.project_id,
+                MembershipRow.user_id == FolderRow.creator_id,
+            )
+            .label("creator_belongs"),
             func.coalesce(ProjectRow.name, UserRow.name, "").label("owner_name"),
         )
         .outerjoin(ProjectRow, ProjectRow.id == FolderRow.project_id)

@@ -195,11 +195,13 @@ async def drop_scope(tx: Transaction, host: str, scope: str) -> None:
 # --- reservations ----------------------------------------------------------------
 
 
-async def reserve(tx: Transaction, folder: FolderRecord, amount: int) -> None:
+async def reserve(
+    tx: Transaction, folder: FolderRecord, amount: int, *, insider: bool = True
+) -> None:
     """Keep room for what is about to be written; raises what answers 507.
 
     Both the scope's limit and the folder's own have to have it. An unmanaged folder
-    counts nowhere.
+    counts nowhere. Only an *insider* is told how full the owner's scope is.
     """
     host, scope = folder.host, folder.scope
     if not scope:
@@ -213,6 +215,12 @@ async def reserve(tx: Transaction, folder: FolderRecord, amount: int) -> None:
     kept = await tx.execute(query.values(reserved_bytes=row.reserved_bytes + amount))
     if not kept.rowcount:
         assert most is not None
+        if not insider:
+            raise InsufficientStorageError(
+                f"there is no room for it: the {found.kind} that the folder"
+                f" {folder.name!r} belongs to may not keep so much more; ask its owner",
+                asked=amount,
+            )
         raise _full(
             f"the {found.kind} {found.owner_name or found.owner_id} may keep",
             most,

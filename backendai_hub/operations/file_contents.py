@@ -188,7 +188,9 @@ async def store_text(
             f"text: {len(content)} bytes; up to {MOST_TEXT} are edited as text"
         )
     async with platform.database.transaction() as tx:
-        await quota_scopes.reserve(tx, opened.folder, len(content))
+        await quota_scopes.reserve(
+            tx, opened.folder, len(content), insider=opened.is_insider
+        )
     try:
         entry, before = await _write(platform, opened, path, content, if_tag)
     except HubError:

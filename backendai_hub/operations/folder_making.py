@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import Any, Final
 
 from sqlalchemy import delete
@@ -10,7 +12,7 @@ from backendai_hub.core.audit import Act, Result
 from backendai_hub.core.errors import HubError, UnavailableError
 from backendai_hub.core.events import EventKind
 from backendai_hub.core.vfolders import FolderStatus, TaskKind, TaskState
-from backendai_hub.db import folder_tasks, folders, invitations, quota_scopes
+from backendai_hub.db import folder_tasks, folders, invitations, quota_scopes, uploads
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.folders import FolderRecord
@@ -27,11 +29,14 @@ from backendai_hub.operations.folder_work import (
 )
 from backendai_hub.operations.platform import Platform
 from backendai_hub.storage.ops import (
+    AbandonUpload,
     MakeFolder,
     MakeScope,
     Place,
     RemoveFolder,
 )
+
+log = logging.getLogger("backendai_hub.folders")
 
 
 async def finish_creation(platform: Platform, folder_id: str) -> None:
@@ -163,6 +168,9 @@ async def remove_folder(platform: Platform, task: TaskRecord) -> None:
         await _remove_remains(platform, task)
         return
     folder = await read_folder(platform, task.folder_id)
+    async with platform.database.read() as connection:
+        begun = await uploads.list_ids(connection, folder.id)
+    await _abandon_uploads(platform, folder.host, place_of(folder), begun)
     count = 0
     if folder.is_managed:
         notes = ProgressNotes(platform, task, folder)
@@ -186,6 +194,21 @@ async def remove_folder(platform: Platform, task: TaskRecord) -> None:
         if now is not None and now.status is FolderStatus.DELETE_ONGOING:
             await _complete_removal(tx, now)
         await end_well(tx, task, done=count, unit="entries")
+
+
+async def _abandon_uploads(
+    platform: Platform, host: str, place: Place, upload_ids: Iterable[str]
+) -> None:
+    """Remove what has arrived of uploads: it lies beside the folder, not in it."""
+    for upload_id in upload_ids:
+        try:
+            await platform.storage.call(
+                host, AbandonUpload(place=place, upload_id=upload_id)
+            )
+        except HubError as error:
+            if is_passing(error):
+                raise
+            log.warning("upload %s is left on %s: %s", upload_id, host, error.message)
 
 
 async def _complete_removal(tx: Transaction, folder: FolderRecord) -> None:
@@ -231,7 +254,9 @@ async def _fail_removal(
 async def _remove_remains(platform: Platform, task: TaskRecord) -> None:
     """Remove what an attempt to make a folder may have left."""
     place = Place(scope=task.arguments["scope"], folder_id=task.folder_id)
+    host, begun = task.arguments["host"], task.arguments.get("uploads", [])
     try:
+        await _abandon_uploads(platform, host, place, begun)
         await platform.storage.call(
             task.arguments["host"], RemoveFolder(place=place), deadline=LONG
         )

@@ -6,7 +6,7 @@ from sqlalchemy import delete, or_, select, update
 
 from backendai_hub.core.errors import HubError, InUseError
 from backendai_hub.core.vfolders import FolderStatus, TaskKind
-from backendai_hub.db import folder_tasks, folders, quota_scopes
+from backendai_hub.db import folder_tasks, folders, quota_scopes, uploads
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.db.tables import (
@@ -91,6 +91,7 @@ async def _remove(platform: Platform, tx: Transaction, folder: FolderRecord) -> 
             await refuse_used(tx, folder)
         except HubError as error:
             raise InUseError(error.message, **error.fields) from None
+    begun = await uploads.list_ids(tx.connection, folder.id)
     await forget_folder(tx, folder.id)
     if folder.is_managed and folder.status is not FolderStatus.DELETE_COMPLETE:
         await folder_tasks.insert_task(
@@ -98,7 +99,12 @@ async def _remove(platform: Platform, tx: Transaction, folder: FolderRecord) -> 
             platform.new_id(),
             TaskKind.REMOVE,
             folder.id,
-            arguments={"host": folder.host, "scope": folder.scope, "remains": True},
+            arguments={
+                "host": folder.host,
+                "scope": folder.scope,
+                "remains": True,
+                "uploads": begun,
+            },
         )
     tx.audit(act_of("folder:purge", folder, after={"because": "its owner was purged"}))
 

@@ -65,12 +65,16 @@ def is_passing(error: BaseException) -> bool:
 def tell(
     tx: Transaction, kind: EventKind, folder: FolderRecord, text: str, **more: Any
 ) -> None:
-    """Record what has happened to a folder, for its owner or who made it."""
+    """Record what has happened to a folder, for its owner or who made it.
+
+    Who has left the project is told no more of what becomes of its folders.
+    """
+    creator = folder.creator_id if folder.creator_belongs else None
     tx.record(
         Event(
             kind=kind,
             text=text,
-            owner_id=folder.user_id or folder.creator_id,
+            owner_id=folder.user_id or creator,
             folder_id=folder.id,
             **more,
         )

@@ -8,18 +8,25 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, select
 
+from backendai_hub.api.files import DirectoryRequest
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import (
     HubError,
+    InsufficientStorageError,
+    NotFoundError,
     TooManyRequestsError,
     UnavailableError,
 )
+from backendai_hub.core.tenancy import Role
 from backendai_hub.db import quota_scopes
 from backendai_hub.db.engine import Database
+from backendai_hub.db.tables import EventRow, MembershipRow
 from backendai_hub.handlers.file_contents import taken_in_time
 from backendai_hub.operations import file_contents, files, uploads
 from backendai_hub.operations.folder_access import OpenFolder, authorize_folder
+from backendai_hub.operations.folder_purges import purge_folders_of_user
 from backendai_hub.operations.folder_upkeep import count_scopes
 from backendai_hub.operations.users import ensure_user
 from backendai_hub.storage.channel import Channel, ServiceLeftError
@@ -134,3 +141,108 @@ def test_who_waits_for_a_slot_leaves_when_nobody_waits_for_them():
             pass
     finally:
         channel.close()
+
+
+async def begun_upload(archive: Archive, who: Principal, folder_id: str) -> None:
+    """Send three of four megabytes of a file."""
+    user = await ensure_user(archive.platform, who.name)
+    wish = uploads.Wish("f", 4 << 20, "fail")
+    begun = await uploads.begin_upload(archive.platform, who, user, folder_id, wish)
+    async with await uploads.open_part(
+        archive.platform, begun.upload, begun.opened, offset=0, checksum=None
+    ) as part:
+        await part.write(b"x" * (3 << 20))
+        await part.finish()
+
+
+async def test_a_purged_folder_leaves_nothing_of_its_uploads(archive: Archive):
+    alice = await archive.person("alice")
+    made = await archive.make(alice, "data")
+    await begun_upload(archive, alice, made.id)
+    scope = archive.root / f"user-{alice.id}"
+    assert any(file.stat().st_size >= 3 << 20 for file in scope.rglob("*"))
+
+    await archive.trash(alice, "data")
+    await archive.purge(alice, made.id, "data")
+    await archive.settle()
+
+    assert not [file for file in scope.rglob("*") if file.is_file()]
+
+
+async def test_a_purged_person_leaves_nothing_of_their_uploads(archive: Archive):
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice = await archive.person("alice")
+    made = await archive.make(alice, "data")
+    await begun_upload(archive, alice, made.id)
+    scope = archive.root / f"user-{alice.id}"
+
+    async with archive.platform.database.transaction() as tx:
+        await purge_folders_of_user(archive.platform, tx, alice.id, heir=root.id)
+    await archive.settle()
+
+    assert not [file for file in scope.rglob("*") if file.is_file()]
+
+
+async def test_who_is_a_guest_is_not_told_how_full_the_owners_scope_is(
+    archive: Archive,
+):
+    alice, bob = [await archive.person(name) for name in ("alice", "bob")]
+    made = await archive.make(alice, "data")
+    await archive.share(alice, "data", bob, "rw")
+    async with archive.platform.database.transaction() as tx:
+        await quota_scopes.change_scope(
+            tx, "local", f"user-{alice.id}", limit_bytes=5 << 30, used_bytes=3 << 30
+        )
+
+    said = {}
+    for who in (alice, bob):
+        user = await ensure_user(archive.platform, who.name)
+        wish = uploads.Wish("x", 10 << 30, "fail")
+        with pytest.raises(InsufficientStorageError) as refused:
+            await uploads.begin_upload(archive.platform, who, user, made.id, wish)
+        said[who.name] = refused.value
+    assert "5g" in said["alice"].message
+    assert "5g" not in said["bob"].message
+    assert not {"limit", "used"} & set(said["bob"].fields)
+
+
+async def test_what_a_store_does_not_offer_is_not_opened_by_its_id(archive: Archive):
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice = await archive.person("alice")
+    store = await archive.office.make(
+        "project", name="store", domain="default", type="model-store"
+    )
+    kept, thrown = [
+        await archive.make(root, name, project="store", usage_mode="model")
+        for name in ("kept", "thrown")
+    ]
+    await opened_folder(archive, alice, kept.id)
+    await archive.trash(root, thrown.id)
+
+    with pytest.raises(NotFoundError):
+        await opened_folder(archive, alice, thrown.id)
+    await archive.office.change("project", store.id, is_active=False)
+    with pytest.raises(NotFoundError):
+        await opened_folder(archive, alice, kept.id)
+
+
+async def test_who_has_left_a_project_is_told_no_more_of_its_folders(
+    archive: Archive,
+):
+    dora = await archive.person("dora", Role.DOMAIN_ADMIN)
+    bob = await archive.person("bob")
+    user = await ensure_user(archive.platform, "bob")
+    made = await archive.make(dora, "plans", project=user.project_id)
+
+    async def told(path: str) -> str | None:
+        opened = await opened_folder(archive, bob, made.id)
+        body = DirectoryRequest(path=path)
+        await files.make_directory(archive.platform, opened, body)
+        async with archive.platform.database.read() as connection:
+            about = EventRow.text.contains(path)
+            return await connection.scalar(select(EventRow.owner_id).where(about))
+
+    assert await told("before") == dora.id
+    async with archive.platform.database.transaction() as tx:
+        await tx.execute(delete(MembershipRow).where(MembershipRow.user_id == dora.id))
+    assert await told("merger") is None
