@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import and_, delete, insert, or_, select, type_coerce, update
@@ -12,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql import func
 
 from backendai_hub.core.access import Principal
+from backendai_hub.core.errors import LimitReachedError
 from backendai_hub.core.times import format_time
 from backendai_hub.core.vfolders import FolderTask, TaskKind, TaskState
 from backendai_hub.db.engine import Transaction
@@ -58,6 +61,14 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TASKS = FolderTaskRow.__table__
+MOST_OPEN: Final = 50
+"""Tasks that one person may have begun and that have not ended."""
+_COUNTED: Final = (
+    TaskKind.CLONE,
+    TaskKind.COPY,
+    TaskKind.EXTRACT,
+    TaskKind.EMPTY_TRASH,
+)
 
 
 def _read(row: Any) -> TaskRecord:
@@ -73,7 +84,12 @@ async def insert_task(
     who: Principal | None = None,
     arguments: dict[str, Any] | None = None,
 ) -> None:
-    """Store what is to be done, and for whom; nobody is the platform itself."""
+    """Store what is to be done, and for whom; nobody is the platform itself.
+
+    Raises :class:`LimitReachedError` for who has asked for too much already.
+    """
+    if who is not None and kind in _COUNTED:
+        await _refuse_too_many(tx, who.id)
     await tx.execute(
         insert(FolderTaskRow).values(
             id=task_id,
@@ -86,6 +102,34 @@ async def insert_task(
         )
     )
     tx.wake("folders")
+
+
+async def _refuse_too_many(tx: Transaction, user_id: str) -> None:
+    row = FolderTaskRow
+    query = select(func.count()).where(
+        row.user_id == user_id,
+        row.state.in_(OPEN),
+        row.kind.in_([str(kind) for kind in _COUNTED]),
+    )
+    begun = await tx.connection.scalar(query) or 0
+    if begun >= MOST_OPEN:
+        raise LimitReachedError(
+            f"you have {begun} tasks that have not ended; the most is {MOST_OPEN}: wait"
+            " for some of them, or cancel them",
+            limit=MOST_OPEN,
+            used=begun,
+        )
+
+
+def in_turn(tasks: Collection[TaskRecord]) -> list[TaskRecord]:
+    """Put everybody's first task before anybody's second, and so on."""
+    had: Counter[str] = Counter()
+    ranked = []
+    for task in tasks:
+        whose = task.user_id or task.id
+        ranked.append((had[whose], task.id, task))
+        had[whose] += 1
+    return [task for _, _, task in sorted(ranked, key=itemgetter(0, 1))]
 
 
 async def find_task(

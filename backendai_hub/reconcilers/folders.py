@@ -84,7 +84,8 @@ class FoldersReconciler(Reconciler):
 
     async def _begin_tasks(self) -> int:
         async with self.platform.database.read() as connection:
-            tasks = await folder_tasks.list_open(connection)
+            # What somebody has running counts as their first: others come before more.
+            tasks = folder_tasks.in_turn(await folder_tasks.list_open(connection))
         work = self.platform.folder_work
         begun = 0
         for task in tasks:

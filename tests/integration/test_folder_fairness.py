@@ -15,13 +15,16 @@ from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import (
     HubError,
     InsufficientStorageError,
+    LimitReachedError,
     NotFoundError,
     TooManyRequestsError,
     UnavailableError,
 )
 from backendai_hub.core.tenancy import Role
-from backendai_hub.db import quota_scopes
+from backendai_hub.core.vfolders import TaskKind, TaskState
+from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.engine import Database
+from backendai_hub.db.signals import Signals
 from backendai_hub.db.tables import EventRow, MembershipRow
 from backendai_hub.handlers.file_contents import taken_in_time
 from backendai_hub.operations import file_contents, files, uploads
@@ -29,6 +32,7 @@ from backendai_hub.operations.folder_access import OpenFolder, authorize_folder
 from backendai_hub.operations.folder_purges import purge_folders_of_user
 from backendai_hub.operations.folder_upkeep import count_scopes
 from backendai_hub.operations.users import ensure_user
+from backendai_hub.reconcilers.folders import AT_ONCE, FoldersReconciler
 from backendai_hub.storage.channel import Channel, ServiceLeftError
 from backendai_hub.storage.configuration import HostConfig
 from backendai_hub.storage.ops import Place, StatEntry
@@ -246,3 +250,45 @@ async def test_who_has_left_a_project_is_told_no_more_of_its_folders(
     async with archive.platform.database.transaction() as tx:
         await tx.execute(delete(MembershipRow).where(MembershipRow.user_id == dora.id))
     assert await told("merger") is None
+
+
+async def test_nobody_has_more_than_so_many_tasks_and_all_come_in_turn(
+    archive: Archive,
+):
+    alice, bob = [await archive.person(name) for name in ("alice", "bob")]
+    platform, kind = archive.platform, TaskKind.EMPTY_TRASH
+
+    async def begin(who: Principal) -> str:
+        task_id = platform.new_id()
+        async with platform.database.transaction() as tx:
+            await folder_tasks.insert_task(tx, task_id, kind, "a folder", who=who)
+        return task_id
+
+    hers = [await begin(alice) for _ in range(folder_tasks.MOST_OPEN)]
+    with pytest.raises(LimitReachedError, match="that have not ended"):
+        await begin(alice)
+    his = [await begin(bob) for _ in range(2)]
+
+    async with platform.database.read() as connection:
+        tasks = await folder_tasks.list_open(connection)
+    order = [task.id for task in folder_tasks.in_turn(tasks)]
+    assert order[:5] == [hers[0], his[0], hers[1], his[1], hers[2]]
+    async with platform.database.transaction() as tx:
+        await folder_tasks.end_task(tx, hers[0], TaskState.DONE)
+    await begin(alice)
+
+
+async def test_a_first_task_does_not_wait_for_all_of_somebody_elses(archive: Archive):
+    alice, bob = [await archive.person(name) for name in ("alice", "bob")]
+    platform, kind = archive.platform, TaskKind.EMPTY_TRASH
+    folders = [await archive.make(who, "own") for who in (alice, bob)]
+    for who, folder, count in ((alice, folders[0], AT_ONCE + 4), (bob, folders[1], 1)):
+        for _ in range(count):
+            async with platform.database.transaction() as tx:
+                task_id = platform.new_id()
+                await folder_tasks.insert_task(tx, task_id, kind, folder.id, who=who)
+
+    await FoldersReconciler(platform, Signals())._begin_tasks()
+
+    assert f"finish {task_id}" in platform.folder_work
+    await platform.folder_work.wait_all()
