@@ -37,10 +37,13 @@ from backendai_hub.db.engine import Transaction
 from backendai_hub.db.ledger import Entry, Key, Row
 from backendai_hub.db.limits import Scopes, recall_limits
 from backendai_hub.db.reservations import load_windows
+from backendai_hub.db.session_mounts import load_mounts
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.stops import list_stops
+from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.node_room import load_node_room
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.session_mounts import find_withdrawn
 from backendai_hub.scheduling.snapshot import (
     Placement,
     Plan,
@@ -91,6 +94,7 @@ async def place(
     If one of them makes it fail for a reason that nobody has thought of, the others
     are carried out without it.
     """
+    batch = await _end_withdrawn(platform, batch)
     if not batch:
         return 0
     try:
@@ -112,6 +116,25 @@ async def place(
             for part in (batch[:half], batch[half:])
         ]
     )
+
+
+async def _end_withdrawn(
+    platform: Platform, batch: Sequence[Placement]
+) -> Sequence[Placement]:
+    """End those whose folders were taken back while they waited; return the others."""
+    ids = [placement.session for placement in batch]
+    async with platform.database.read() as connection:
+        mounting = await load_mounts(connection, ids)
+        if not mounting:
+            return batch
+        records = await sessions.get_records(connection, list(mounting))
+        withdrawn = await find_withdrawn(connection, [r for r, _ in records.values()])
+    for session_id, reason in withdrawn.items():
+        async with platform.database.transaction() as tx:
+            record = await sessions.get_record(tx.connection, session_id, lock=True)
+            if record.status in QUEUED:
+                await move(tx, record, SessionStatus.CANCELLED, reason)
+    return [placement for placement in batch if placement.session not in withdrawn]
 
 
 class _Piece(NamedTuple):

@@ -64,7 +64,11 @@ from backendai_hub.operations.request_choices import (
     choose_session_priority,
     load_place,
 )
-from backendai_hub.operations.session_mounts import choose_mounts, labels_of
+from backendai_hub.operations.session_mounts import (
+    choose_mounts,
+    labels_of,
+    leave_out_absent,
+)
 from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.reasons import explain_never
@@ -178,6 +182,9 @@ async def complete(
             )
     record = msgspec.structs.replace(record, **extras.fields)
     mounts = await _find_mounts(asking, record, files, objections)
+    mounts, missing = leave_out_absent(asking.platform, mounts, prepared.place.nodes)
+    if missing:
+        record = msgspec.structs.replace(record, reason=f"{record.reason}; {missing}")
     labels = {**record.labels, **labels_of(mounts)}
     record = msgspec.structs.replace(record, labels=labels)
     prepared = msgspec.structs.replace(prepared, record=record)

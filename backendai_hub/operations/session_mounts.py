@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.agents import MountSpec
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import ConflictError
+from backendai_hub.core.fields import HostPermission
 from backendai_hub.core.mounts import (
     Mount,
     MountContext,
@@ -17,12 +20,19 @@ from backendai_hub.core.mounts import (
     resolve_mounts,
 )
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.core.vfolders import MOUNTABLE, folder_parts
-from backendai_hub.db import folders
+from backendai_hub.core.vfolders import (
+    MOUNTABLE,
+    FolderPermission,
+    HostPermissions,
+    folder_parts,
+)
+from backendai_hub.db import folders, tenancy
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.session_mounts import insert_mounts
+from backendai_hub.db.session_mounts import insert_mounts, load_mounts
+from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import FolderRow
 from backendai_hub.operations.platform import Platform
+from backendai_hub.scheduling.snapshot import NodeState
 
 LABEL = "storage/"
 """Nodes are labelled with this and the name of each storage host they reach."""
@@ -61,6 +71,93 @@ async def choose_mounts(
         user_id=user.id, project_id=project_id, permissions=permissions
     )
     return resolve_mounts(requests, known, context)
+
+
+def leave_out_absent(
+    platform: Platform, mounts: Sequence[Mount], nodes: Sequence[NodeState]
+) -> tuple[list[Mount], str]:
+    """Leave out what comes by itself from hosts that are down, or that no node has.
+
+    Nobody has asked for it, so for it nobody waits. Returns what is left, and in words
+    what is not; what was asked for stays, and is waited for.
+    """
+    health = platform.storage.health()
+    left, words = [], []
+    for mount in mounts:
+        why = ""
+        if mount.automatic:
+            label = f"{LABEL}{mount.host}"
+            if mount.host in health and health[mount.host].state == "down":
+                why = "is down"
+            elif nodes and not any(n.labels.get(label) == REACHED for n in nodes):
+                why = "is on no node of the resource group"
+        if why:
+            words.append(f"{mount.folder_name}: the storage host {mount.host} {why}")
+        else:
+            left.append(mount)
+    return left, f"without {'; '.join(words)}" if words else ""
+
+
+async def find_withdrawn(
+    connection: AsyncConnection, records: Sequence[SessionRecord]
+) -> dict[str, str]:
+    """Return, in words by id, which sessions wait for folders they may not have now.
+
+    What was permitted when a session was asked for may have been taken back since, and
+    it must not begin with it.
+    """
+    mounts = await load_mounts(connection, [record.id for record in records])
+    rights: dict[tuple[str, str | None], _Rights] = {}
+    found: dict[str, str] = {}
+    for record in records:
+        if record.id not in mounts:
+            continue
+        key = (record.owner_id, record.keypair_id)
+        if key not in rights:
+            rights[key] = await _read_rights(connection, *key)
+        for mount in mounts[record.id]:
+            if not rights[key].allow(mount):
+                found[record.id] = (
+                    f"the folder {mount.folder_name!r} may not be mounted"
+                    f" {mount.permission} by its owner any more"
+                )
+                break
+    return found
+
+
+class _Rights(NamedTuple):
+    """What somebody may mount now."""
+
+    folders: dict[str, FolderPermission]
+    hosts: HostPermissions
+
+    def allow(self, mount: Mount) -> bool:
+        given = self.folders.get(mount.folder_id)
+        return (
+            given is not None
+            and given.rank >= mount.permission.rank
+            and HostPermission.MOUNT in self.hosts.get(mount.host, frozenset())
+        )
+
+
+async def _read_rights(
+    connection: AsyncConnection, user_id: str, keypair_id: str | None
+) -> _Rights:
+    actor = await tenancy.find_actor(connection, user_id=user_id)
+    if actor is None:
+        return _Rights({}, {})
+    known = await folders.list_mountable(
+        connection,
+        user_id=actor.id,
+        domain_id=actor.domain_id,
+        project_ids=actor.projects,
+    )
+    return _Rights(
+        {folder.id: FolderPermission(folder.permission) for folder in known},
+        await folders.load_host_permissions(
+            connection, user_id=user_id, keypair_id=keypair_id
+        ),
+    )
 
 
 def labels_of(mounts: Sequence[Mount]) -> dict[str, str]:

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from backendai_hub.api.files import CopyRequest
 from backendai_hub.api.folders import GuestChange, ShareRequest
 from backendai_hub.core.access import Principal
-from backendai_hub.core.errors import ConflictError, ForbiddenError, NotFoundError
+from backendai_hub.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    NeverFitsError,
+    NotFoundError,
+)
+from backendai_hub.core.mounts import MountRequest
+from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.core.vfolders import Folder, FolderPermission
+from backendai_hub.db import sessions
 from backendai_hub.db.engine import Database
 from backendai_hub.operations import file_tasks, uploads
 from backendai_hub.operations import folder_sharing as sharing
 from backendai_hub.operations.folder_access import authorize_folder
+from backendai_hub.operations.reports import accept_report
 from backendai_hub.operations.uploads import Begun, Wish
 from backendai_hub.operations.users import ensure_user
+from tests.factories import add_node, schedule, submit
 from tests.folders import Archive, opened_archive
 
 
@@ -32,6 +43,15 @@ async def give(
 ) -> None:
     body = ShareRequest(changes=[GuestChange(user=guest, permission=to)])
     await sharing.share_folder(archive.platform, owner, "data", body)
+
+
+async def add_node_that_reaches(archive: Archive, labels: dict[str, str]) -> None:
+    node = await add_node(archive.platform, "node")
+    await accept_report(
+        archive.platform,
+        node.id,
+        msgspec.structs.replace(node.make_report(), labels=labels),
+    )
 
 
 async def begin(
@@ -127,3 +147,46 @@ async def test_files_that_wait_to_be_copied_are_not_for_who_may_not_write_any_mo
 
     assert ("copy", "failed") in await archive.tasks()
     assert [entry.name for entry in place.iterdir()] == ["a"]
+
+
+async def test_a_session_that_waits_does_not_begin_with_a_folder_taken_back(
+    archive: Archive,
+):
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    await archive.make(alice, "data")
+    await archive.share(alice, "data", bob, "rw")
+    await add_node_that_reaches(archive, {"storage/local": "yes"})
+    asked = [MountRequest(folder="data", permission=FolderPermission.READ_ONLY)]
+    reads = await submit(archive.platform, "bob", server="reads", mounts=asked)
+    writes = await submit(
+        archive.platform, "bob", server="writes", mounts=[MountRequest(folder="data")]
+    )
+
+    await give(archive, alice, "bob", FolderPermission.READ_ONLY)
+    assert await schedule(archive.platform) == 1
+
+    async with archive.platform.database.read() as connection:
+        found = await sessions.get_records(
+            connection, [reads.session.id, writes.session.id]
+        )
+    assert found[reads.session.id][0].status is SessionStatus.SCHEDULED
+    ended = found[writes.session.id][0]
+    assert ended.status is SessionStatus.CANCELLED
+    assert "'data' may not be mounted rw" in ended.reason
+
+
+async def test_what_comes_by_itself_is_left_out_where_no_node_has_its_host(
+    archive: Archive,
+):
+    bob = await archive.person("bob")
+    await archive.make(bob, ".cache")
+    await archive.make(bob, "data")
+    await add_node_that_reaches(archive, {})
+
+    session = (await submit(archive.platform, "bob")).session
+
+    assert "without .cache: the storage host local is on no node" in session.reason
+    assert await schedule(archive.platform) == 1
+    asked = [MountRequest(folder="data")]
+    with pytest.raises(NeverFitsError):
+        await submit(archive.platform, "bob", server="two", mounts=asked)
