@@ -136,7 +136,9 @@ async def _count_folders(platform: Platform, scope: ScopeRecord) -> None:
     for folder in found:
         try:
             counted = await platform.storage.call(
-                folder.host, ScanUsage(place=place_of(folder)), deadline=LONG
+                folder.host,
+                ScanUsage(place=place_of(folder), with_trash=True),
+                deadline=LONG,
             )
         except HubError as error:
             log.info("folder %s: %s", folder.id, error.message)

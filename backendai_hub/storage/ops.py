@@ -197,12 +197,14 @@ class ScopeUsage(Operation[ScopeUse], frozen=True, kw_only=True, tag="scope-usag
 
 
 class ScanUsage(Operation[Counted], frozen=True, kw_only=True, tag="scan-usage"):
-    """Look through a whole scope, or one place, or what is at a path of it."""
+    """Look through a whole scope, or one place, or what is at a path of it; of a whole
+    place also through what was thrown away in it, if *with_trash*."""
 
     answer: ClassVar[Any] = Counted
     scope: str = ""
     place: Place | None = None
     path: str = ""
+    with_trash: bool = False
 
 
 class ListScopes(Operation[Names], frozen=True, kw_only=True, tag="list-scopes"):

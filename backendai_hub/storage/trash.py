@@ -22,14 +22,16 @@ from backendai_hub.safefs.tree import Tree
 from backendai_hub.storage import durable
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.crashpoints import crashpoint
-from backendai_hub.storage.files import watch
+from backendai_hub.storage.files import scan, watch
 from backendai_hub.storage.ops import (
+    Counted,
     Done,
     EmptyTrash,
     ListTrash,
     Place,
     Placed,
     RestoreEntry,
+    ScanUsage,
     TrashedEntry,
     TrashEntry,
     TrashPage,
@@ -96,6 +98,22 @@ def list_trash(host: Host, op: ListTrash, channel: Channel) -> TrashPage:
                 return TrashPage(entries=found, after=found[-1].entry_id)
             found.append(one)
     return TrashPage(entries=found)
+
+
+def count(host: Host, op: ScanUsage, channel: Channel) -> Counted:
+    """Count what is somewhere, and what was thrown away there if that is wanted."""
+    found = scan(host, op, channel)
+    if op.place is None or op.path or not op.with_trash:
+        return found
+    with (
+        suppress(EntryMissingError),
+        host.ground.beside(op.place, TRASH) as opened,
+    ):
+        thrown = Tree(opened).usage(_keys(op.place), work=watch(channel))
+        found = Counted(
+            bytes=found.bytes + thrown.bytes, files=found.files + thrown.entries
+        )
+    return found
 
 
 def empty(host: Host, op: EmptyTrash, channel: Channel) -> Done:

@@ -62,7 +62,7 @@ WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
         ops.MakeFolder: folders.make,
         ops.RemoveFolder: folders.remove,
         ops.CloneFolder: cloning.clone,
-        ops.ScanUsage: files.scan,
+        ops.ScanUsage: trash.count,
         ops.ListEntries: files.list_entries,
         ops.StatEntry: files.stat_entry,
         ops.MakeDirectory: files.make_directory,

@@ -35,7 +35,7 @@ from backendai_hub.operations.users import ensure_user
 from backendai_hub.reconcilers.folders import AT_ONCE, FoldersReconciler
 from backendai_hub.storage.channel import Channel, ServiceLeftError
 from backendai_hub.storage.configuration import HostConfig
-from backendai_hub.storage.ops import Place, StatEntry
+from backendai_hub.storage.ops import Place, ScanUsage, StatEntry, TrashEntry
 from backendai_hub.storage.turns import Turns
 from backendai_hub.storage.worker import Slots
 from tests.folders import Archive, opened_archive
@@ -292,3 +292,23 @@ async def test_a_first_task_does_not_wait_for_all_of_somebody_elses(archive: Arc
 
     assert f"finish {task_id}" in platform.folder_work
     await platform.folder_work.wait_all()
+
+
+async def test_what_is_in_a_folders_trash_counts_until_it_is_removed_for_good(
+    archive: Archive,
+):
+    alice = await archive.person("alice")
+    made = await archive.make(alice, "data")
+    archive.place(made, alice.id).joinpath("f").write_bytes(b"x" * 600_000)
+    opened = await opened_folder(archive, alice, made.id)
+    place = opened.place
+    thrown = TrashEntry(
+        place=place, path="f", entry_id=archive.platform.new_id(), at="2026-11-21"
+    )
+    await archive.platform.storage.call(opened.host, thrown)
+
+    await count_scopes(archive.platform)
+
+    assert (await archive.read(alice, "data")).used_bytes >= 600_000
+    in_sight = await archive.platform.storage.call(opened.host, ScanUsage(place=place))
+    assert in_sight.bytes == 0, "a copy of the folder has nothing of it"
