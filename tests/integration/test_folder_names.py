@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from backendai_hub.api.files import (
     DirectoryRequest,
@@ -22,8 +23,10 @@ from backendai_hub.core.errors import (
     InvalidRequestError,
     NotFoundError,
 )
+from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Role
 from backendai_hub.db.engine import Database
+from backendai_hub.db.tables import FolderRow
 from backendai_hub.operations import folder_sharing as sharing
 from backendai_hub.operations.file_trash import (
     TrashQuery,
@@ -40,6 +43,7 @@ from backendai_hub.operations.files import (
 )
 from backendai_hub.operations.folder_access import authorize_folder
 from backendai_hub.operations.folders import transfer_folder
+from backendai_hub.operations.nouns import purge_noun
 from backendai_hub.operations.session_mounts import choose_mounts
 from backendai_hub.operations.storage_hosts import cancel_task
 from backendai_hub.operations.users import ensure_user
@@ -192,3 +196,19 @@ async def test_a_projects_local_folder_is_neither_copied_nor_renamed(
         await archive.restore(root, made.id, name="parts")
     with pytest.raises(InvalidRequestError, match="part of their own"):
         await archive.clone(root, "data", ".local", project="default")
+
+
+async def test_whom_a_dot_folder_is_left_to_does_not_get_it_unasked(archive: Archive):
+    root = await archive.person("root", Role.SUPERADMIN)
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    made = await archive.make(alice, "data")
+    await archive.share(alice, "data", bob)
+    async with archive.platform.database.transaction() as tx:  # as it could once be
+        row = update(FolderRow).where(FolderRow.id == made.id)
+        await tx.execute(row.values(name=".ipython", name_key=".ipython"))
+    await archive.office.change("user", "alice", status="inactive")
+
+    await purge_noun(archive.platform, root, noun_of("user"), "alice")
+
+    assert (await archive.read(root, made.id)).name.startswith("ipython ")
+    assert await list_unasked(archive, root) == []
