@@ -11,6 +11,7 @@ import platform
 import ssl
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +61,9 @@ from backendai_hub.core.agents import Isolation
 
 REDISCOVER_SECONDS = 60.0
 AWAIT_SECONDS = 10.0
+FIRST_LOOK_SECONDS = 5.0
+"""So long a new agent keeps its first report back for its storage hosts' answers:
+nobody should hear of a node without them when they are only a moment away."""
 RENEW_CHECK_SECONDS = 3600.0
 RENEW_RETRY_SECONDS = 60.0
 ENROLL_LONGEST_PAUSE = 30.0
@@ -138,6 +142,7 @@ class Agent:
         self._link: Link | None = None
         self._isolation: Isolation | None = None
         self._machine_id = ""
+        self._looked = asyncio.Event()
         self.url = ""
 
     async def run(self, isolation: Isolation) -> None:
@@ -244,6 +249,9 @@ class Agent:
                 self.url,
                 self._settings.hub_url,
             )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                    await self._looked.wait()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._link.run())
                 group.create_task(self._renew(client, server))
@@ -338,12 +346,18 @@ class Agent:
                 self._say()
 
     async def _look_at_storage(self) -> None:
-        """Notice storage hosts that come and go."""
+        """Notice storage hosts that come and go; one that is missing, soon."""
+        pause = 0.5
         while True:
             if await self._mounts.look():
                 self._say()
-            complete = self._mounts.is_complete
-            await asyncio.sleep(REDISCOVER_SECONDS if complete else AWAIT_SECONDS)
+            self._looked.set()
+            if self._mounts.is_complete:
+                pause = 0.5
+                await asyncio.sleep(REDISCOVER_SECONDS)
+            else:
+                await asyncio.sleep(pause)
+                pause = min(AWAIT_SECONDS, 2 * pause)
 
 
 def _read_token(path: Path | None) -> str:
