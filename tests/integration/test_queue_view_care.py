@@ -73,9 +73,9 @@ async def test_others_have_their_turn_while_a_long_queue_is_read(
     view = QueueView(platform)
     describe = view._describe
 
-    def count(record: Any) -> Any:
+    def count(record: Any, returned: Any) -> Any:
         described.append(record.id)
-        return describe(record)
+        return describe(record, returned)
 
     async def look() -> None:
         while True:
