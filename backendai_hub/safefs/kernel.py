@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from typing import Final
 
@@ -46,7 +47,7 @@ def rename_without_replacing(
     try:
         renameat2 = _libc.renameat2
     except AttributeError:
-        raise NotImplementedError from None
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
     failed = renameat2(
         ctypes.c_int(source_folder),
         ctypes.c_char_p(os.fsencode(source)),

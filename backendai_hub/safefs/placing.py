@@ -102,8 +102,6 @@ def rename_to_free(source_folder: int, source: str, folder: int, name: str) -> N
         kernel.rename_without_replacing(
             source, name, source_folder=source_folder, target_folder=folder
         )
-    except NotImplementedError:
-        _rename_by_hand(source_folder, source, folder, name)
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
