@@ -45,6 +45,7 @@ from backendai_agent.link import (
     next_pause,
 )
 from backendai_agent.logs import Log
+from backendai_agent.meter import Measurable, Meter
 from backendai_agent.mounts import Mounts, MountSettings
 from backendai_agent.numbering import Numbering
 from backendai_agent.outbox import Outbox
@@ -79,6 +80,7 @@ class AgentSettings:
     hub_url: str
     platform_url: str
     version: str
+    service_url: str = ""
     ca_file: Path | None = None
     token_file: Path | None = None
     listen: Address = LOOPBACK
@@ -91,6 +93,8 @@ class AgentSettings:
     mounts: MountSettings = field(default_factory=MountSettings)
     timing: Timing = field(default_factory=Timing)
     link: LinkTiming = field(default_factory=LinkTiming)
+    usage_seconds: float = 5.0
+    first_look_seconds: float = FIRST_LOOK_SECONDS
 
 
 class Agent:
@@ -110,7 +114,10 @@ class Agent:
         self._identity = Identity(settings.data_dir)
         self._inventory = Inventory(accelerators, log=log)
         self._relays = Relays(
-            settings.platform_url, log=log, connections=settings.relay_connections
+            settings.platform_url,
+            settings.service_url,
+            log=log,
+            connections=settings.relay_connections,
         )
         self._apps = Apps(runtime)
         self._leases = Leases()
@@ -139,6 +146,13 @@ class Agent:
             limit=settings.image_fetches,
             timing=KeeperTiming(resync=settings.timing.resync),
         )
+        there = Measurable(
+            runtime=runtime,
+            accelerators=accelerators,
+            running=self.driver.list_running,
+            devices=lambda: self._inventory.devices,
+        )
+        self._meter = Meter(there, tell=self._tell_usage, log=log)
         self._link: Link | None = None
         self._isolation: Isolation | None = None
         self._machine_id = ""
@@ -161,6 +175,7 @@ class Agent:
                 group.create_task(self._connect())
                 group.create_task(self._rediscover())
                 group.create_task(self._look_at_storage())
+                group.create_task(self._meter.run(self._settings.usage_seconds))
         finally:
             await self._relays.close()
             await self._apps.close()
@@ -219,6 +234,10 @@ class Agent:
         if self._link is not None:
             self._link.say()
 
+    def _tell_usage(self, content: bytes) -> None:
+        if self._link is not None:
+            self._link.tell_usage(content)
+
     # -- identity, data plane, link --------------------------------------------------
 
     async def _connect(self) -> None:
@@ -250,7 +269,7 @@ class Agent:
                 self._settings.hub_url,
             )
             with suppress(TimeoutError):
-                async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                async with asyncio.timeout(self._settings.first_look_seconds):
                     await self._looked.wait()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._link.run())

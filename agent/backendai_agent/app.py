@@ -19,7 +19,7 @@ from traitlets.config import Application, Config
 from backendai_agent.accelerators.base import Accelerator
 from backendai_agent.actions import Timing
 from backendai_agent.addresses import parse_address
-from backendai_agent.agent import Agent, AgentSettings
+from backendai_agent.agent import FIRST_LOOK_SECONDS, Agent, AgentSettings
 from backendai_agent.certs import EnrollmentRefusedError
 from backendai_agent.mounts import MountSettings, check_storage, label_hosts
 from backendai_agent.plugins import (
@@ -63,6 +63,11 @@ class BackendAIAgent(Application):
     platform_url = Unicode(
         "http://127.0.0.1:8000/",
         help="Where this node reaches the platform's public address.",
+    ).tag(config=True)
+    service_url = Unicode(
+        help="Where this node reaches the hub service, if that is not below"
+        " platform_url: with a domain per user, JupyterHub gives services one of their"
+        " own. Only the host and port of it count."
     ).tag(config=True)
     ca_file = Unicode(help="The authority by which the hub service is known.").tag(
         config=True
@@ -134,6 +139,12 @@ class BackendAIAgent(Application):
         min=0.1,
         help="How long a storage host may take to show a session its folders.",
     ).tag(config=True)
+    first_look_seconds = Float(
+        FIRST_LOOK_SECONDS,
+        min=0,
+        help="How long a new agent keeps its first report back until its storage hosts"
+        " have answered, so that nobody hears of the node without them.",
+    ).tag(config=True)
     max_containers = Int(
         0, min=0, help="How many containers run here at most; 0 is no limit."
     ).tag(config=True)
@@ -142,6 +153,13 @@ class BackendAIAgent(Application):
     ).tag(config=True)
     resync_seconds = Float(
         10.0, min=0.05, help="How often everything is looked at without a reason."
+    ).tag(config=True)
+    usage_seconds = Float(
+        5.0,
+        min=0,
+        max=15,
+        help="How often it is measured what sessions, devices and the node use, and"
+        " said; 0: never.",
     ).tag(config=True)
     lock_file = Unicode(
         help="Held while the agent runs; agent.lock in the agent's folder unless set."
@@ -175,6 +193,7 @@ class BackendAIAgent(Application):
         "data-dir": "BackendAIAgent.data_dir",
         "hub-url": "BackendAIAgent.hub_url",
         "platform-url": "BackendAIAgent.platform_url",
+        "service-url": "BackendAIAgent.service_url",
         "ca-file": "BackendAIAgent.ca_file",
         "token-file": "BackendAIAgent.token_file",
         "runtime": "BackendAIAgent.runtime",
@@ -256,6 +275,7 @@ class BackendAIAgent(Application):
             data_dir=Path(self.data_dir).absolute(),
             hub_url=self.hub_url,
             platform_url=self.platform_url,
+            service_url=self.service_url,
             version=read_version(),
             ca_file=Path(self.ca_file) if self.ca_file else None,
             token_file=Path(self.token_file) if self.token_file else None,
@@ -268,6 +288,8 @@ class BackendAIAgent(Application):
             max_containers=self.max_containers or None,
             mounts=mounts,
             timing=Timing(ready=self.ready_seconds, resync=self.resync_seconds),
+            usage_seconds=self.usage_seconds,
+            first_look_seconds=self.first_look_seconds,
         )
 
     def _make_runtime(self, name: str) -> Runtime:

@@ -35,6 +35,7 @@ from backendai_agent.runtimes.base import Observed
 from backendai_hub.api.agents import (
     AssignmentSet,
     ContainerReport,
+    ContainerSpec,
     ContainerState,
     DesiredState,
 )
@@ -109,6 +110,12 @@ class Driver:
             [describe(s, past.get(s.id), showing.get(s.id)) for s in specs],
             find_unknown(specs, self._observed),
         )
+
+    def list_running(self) -> list[ContainerSpec]:
+        """List the containers wanted here that were seen running last."""
+        running = {seen.id for seen in self._observed if seen.running}
+        specs = self._accounted.containers if self._accounted else []
+        return [spec for spec in specs if spec.id in running]
 
     def list_images(self) -> set[str]:
         """List the images that containers wanted here run in or are about to."""

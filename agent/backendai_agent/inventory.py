@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from backendai_agent.accelerators.base import Accelerator
+from backendai_agent.apart import Apart
 from backendai_agent.logs import Log
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_hub.api.agents import DeviceShare
@@ -18,7 +19,9 @@ class Inventory:
     """The devices of every accelerator plugin."""
 
     def __init__(self, accelerators: Sequence[Accelerator], *, log: Log) -> None:
-        self._accelerators = tuple(accelerators)
+        self._accelerators = tuple(
+            (a, Apart(f"looking for {a.name}")) for a in accelerators
+        )
         self._log = log
         self._keepers: dict[str, Accelerator] = {}
         self.devices: list[Device] = []
@@ -27,10 +30,9 @@ class Inventory:
         """Ask every plugin what is here; one that fails has nothing."""
         devices: list[Device] = []
         keepers: dict[str, Accelerator] = {}
-        for accelerator in self._accelerators:
+        for accelerator, apart in self._accelerators:
             try:
-                async with asyncio.timeout(DISCOVERY_SECONDS):
-                    found = await asyncio.to_thread(accelerator.discover)
+                found = await apart.call(accelerator.discover, DISCOVERY_SECONDS)
             except Exception:  # noqa: BLE001 - a vendor's library must not stop us
                 self._log.exception("accelerator %s failed", accelerator.name)
                 continue
@@ -53,7 +55,7 @@ class Inventory:
                 f"device {', '.join(sorted(unknown))} is not on this node any more"
             )
         patches = []
-        for accelerator in self._accelerators:
+        for accelerator, _ in self._accelerators:
             own = [s for s in shares if self._keepers[s.device] is accelerator]
             patches.append(await asyncio.to_thread(accelerator.attach, own))
         return merge_patches(patches)

@@ -41,6 +41,9 @@ LINK_ERRORS = (aiohttp.ClientError, TimeoutError, OSError, msgspec.MsgspecError)
 _UNWANTED = {400, 404, 405, 413}
 """Answers that will not be others tomorrow: too long, unknown, or too new for it."""
 
+UNWANTED_SECONDS = 60.0
+"""So long nothing is sent again that the hub service does not understand."""
+
 INSISTING = 8
 """After so many older answers in a row (half a minute) we give in."""
 
@@ -118,6 +121,8 @@ class Link:
         self._chance = chance
         self._heartbeat = 5.0
         self._changed = asyncio.Event()
+        self._usage = b""
+        self._measured = asyncio.Event()
         self._lost = False
         self._older = 0
         self.position = Position(epoch=_read_epoch(settings.epoch_file))
@@ -125,6 +130,11 @@ class Link:
     def say(self) -> None:
         """Send a report at once: something has changed."""
         self._changed.set()
+
+    def tell_usage(self, content: bytes) -> None:
+        """Send what was measured; what is not sent yet by then is not worth it."""
+        self._usage = content
+        self._measured.set()
 
     async def run(self) -> None:
         """Follow and report until cancelled."""
@@ -139,6 +149,7 @@ class Link:
         ):
             group.create_task(self._follow(session))
             group.create_task(self._report(session))
+            group.create_task(self._tell(session))
 
     # -- following -----------------------------------------------------------------
 
@@ -280,6 +291,29 @@ class Link:
             await _check(answer)
             said = msgspec.json.decode(await answer.read(), type=ReportAnswer)
             return said.generation
+
+    async def _tell(self, session: aiohttp.ClientSession) -> None:
+        """Send measurements beside the reports; whatever goes wrong, once.
+
+        The reports say already whether the hub service answers.
+        """
+        while True:
+            await self._measured.wait()
+            self._measured.clear()
+            try:
+                async with session.put(
+                    f"{self._url}/usage",
+                    data=self._usage,
+                    headers={"Content-Type": "application/json"},
+                    server_hostname=HUB_NAME,
+                    timeout=aiohttp.ClientTimeout(total=self._timing.call),
+                ) as answer:
+                    await _check(answer)
+            except LinkRefusedError as error:
+                if error.status in _UNWANTED:  # it is older than we are, perhaps
+                    await asyncio.sleep(UNWANTED_SECONDS)
+            except LINK_ERRORS:
+                continue
 
     # -- patience ------------------------------------------------------------------
 

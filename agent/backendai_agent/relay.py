@@ -83,6 +83,7 @@ class Relays:
     def __init__(
         self,
         platform_url: str,
+        service_url: str = "",
         *,
         log: Log,
         connections: int = CONNECTIONS,
@@ -90,6 +91,8 @@ class Relays:
     ) -> None:
         url = URL(platform_url)
         self._origin = str(url.origin())
+        service = URL(service_url) if service_url else url
+        self._service_origin = str(service.origin())
         self._base = url.path if url.path.endswith("/") else f"{url.path}/"
         self._log = log
         self._connections = connections
@@ -136,6 +139,10 @@ class Relays:
             self._session = open_client(aiohttp.TCPConnector(limit=0))
         return self._session
 
+    def _origin_of(self, raw_path: str) -> str:
+        services = raw_path.startswith(f"{self._base}services/")
+        return self._service_origin if services else self._origin
+
     def _pass_body(self, request: web.BaseRequest) -> AsyncIterator[bytes] | None:
         body = pass_body(request)
         return None if body is None else _hurry(body, self._patience)
@@ -149,7 +156,7 @@ class Relays:
         try:
             answer = await self._client().request(
                 request.method,
-                URL(self._origin + raw_path, encoded=True),
+                URL(self._origin_of(raw_path) + raw_path, encoded=True),
                 headers=end_to_end(request.headers, drop=_DROPPED),
                 data=self._pass_body(request),
                 allow_redirects=False,

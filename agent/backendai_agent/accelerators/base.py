@@ -1,4 +1,9 @@
-"""What an accelerator plugin must do: say what is here, and hand it over."""
+"""What an accelerator plugin must do: say what is here, and hand it over.
+
+One may also have ``measure()``, which lists a ``DeviceReading`` for each device (and
+each instance) whose use it can tell. It is called on a thread of its own every few
+seconds; while it has not come back, its devices have not been measured.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 from traitlets import List, Unicode
 from traitlets.config import LoggingConfigurable
 
-from backendai_agent.accelerators.nvml import Gpu, Instance, find_gpus
+from backendai_agent.accelerators.nvml import Gpu, Instance, find_gpus, measure_gpus
+from backendai_agent.measuring.readings import DeviceReading
 from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
 from backendai_hub.api.agents import DeviceShare
 from backendai_hub.core.agents import Device
@@ -65,6 +66,16 @@ class CudaAccelerator(LoggingConfigurable):
         if instances:
             return patch_for_instances(instances, root)
         return patch_for(gpus, root)
+
+    def measure(self) -> Sequence[DeviceReading]:
+        """Tell how busy GPUs and their instances are, as far as the driver says."""
+        if not self._gpus:
+            return []
+        return [
+            reading
+            for reading in measure_gpus(self._gpus)
+            if reading.device not in self.masked
+        ]
 
     def _find(self, share: DeviceShare) -> tuple[Gpu, Instance | None]:
         gpu = self._gpus.get(share.device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,6 +13,7 @@ from traitlets import (
     Bool,
     Dict,
     Enum,
+    Float,
     Int,
     List,
     TraitError,
@@ -20,6 +23,8 @@ from traitlets import (
 )
 from traitlets.config import Configurable
 
+from backendai_agent.measuring.readings import DeviceReading
+from backendai_agent.measuring.waves import Wave
 from backendai_agent.runtimes.base import ContainerPatch
 from backendai_hub.api.agents import DeviceShare
 from backendai_hub.core.agents import Device, Distance
@@ -90,6 +95,25 @@ class FakeAccelerator(Configurable):
         " '1g.10gb'], as if an administrator had made them. Without any, each is made"
         " when it is asked for, and the device is given whole while there is none.",
     ).tag(config=True)
+    busy = Float(
+        0.6,
+        min=0,
+        max=1,
+        help="How busy the devices seem to be, on average: 0 to 1.",
+    ).tag(config=True)
+    busy_swing = Float(
+        0.3, min=0, max=1, help="By how much that goes up and down, in waves."
+    ).tag(config=True)
+    busy_seconds = Float(
+        120.0, min=1, help="How long a wave takes; each device is at another place."
+    ).tag(config=True)
+    memory = Int(
+        16 << 30, min=0, help="How much memory each device seems to have, in bytes."
+    ).tag(config=True)
+    hangs = Bool(
+        default_value=False,
+        help="Never come back when asked how busy devices are, as broken drivers do.",
+    ).tag(config=True)
     node = Unicode(help="Sets this node's devices apart from other nodes'.").tag(
         config=True
     )
@@ -119,8 +143,37 @@ class FakeAccelerator(Configurable):
         """List the devices; the same ones at every start."""
         return [self._describe(index) for index in range(self.count)]
 
+    def measure(self) -> Sequence[DeviceReading]:
+        """Tell how busy the devices would be, and their instances where fixed."""
+        if self.hangs:
+            threading.Event().wait()
+        now = time.time()
+        found = []
+        for index in range(self.count):
+            wave = Wave(self.busy, self.busy_swing, self.busy_seconds)
+            busy = wave.at(now + index * self.busy_seconds / max(1, self.count))
+            cut = self._profiles() if self._is_cut(index) and self.instances else {}
+            places = [place for laid in cut.values() for place in laid] or [0]
+            found += [
+                DeviceReading(
+                    device=self._id(index),
+                    slices=place,
+                    utilization=None if place else busy,
+                    memory=int(busy * self._size(place)),
+                    memory_limit=self._size(place),
+                )
+                for place in places
+            ]
+        return found
+
+    def _is_cut(self, index: int) -> bool:
+        return bool(self.cut_like) and index < self.cut_count
+
+    def _size(self, slices: int) -> int:
+        return self.memory * slices.bit_count() // 8 if slices else self.memory
+
     def _describe(self, index: int) -> Device:
-        cut = bool(self.cut_like) and index < self.cut_count
+        cut = self._is_cut(index)
         return Device(
             id=self._id(index),
             slots={} if cut and self.instances else dict(self.slots),

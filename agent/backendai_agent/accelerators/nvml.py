@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from backendai_agent.measuring.readings import DeviceReading
 from backendai_hub.core.agents import MOST_SLICES, Distance
 
 _DISTANCES: Final[Mapping[int, Distance]] = MappingProxyType(
@@ -66,19 +67,63 @@ class Gpu:
 
 def find_gpus() -> list[Gpu]:
     """Ask NVML for the GPUs of this node; none if it is not installed."""
+    with open_nvml() as nvml:
+        return [] if nvml is None else list(read_gpus(nvml))
+
+
+def measure_gpus(known: Mapping[str, Gpu]) -> list[DeviceReading]:
+    """Ask NVML how busy these GPUs are, by UUID."""
+    with open_nvml() as nvml:
+        return [] if nvml is None else list(read_use(nvml, known))
+
+
+@contextlib.contextmanager
+def open_nvml() -> Iterator[Any]:
+    """Open the library, and close it again: who keeps it open is in the way.
+
+    Nobody could reset a GPU, or change how it is cut, meanwhile. None if there is none.
+    """
     try:
         import pynvml  # noqa: PLC0415 - a node without GPUs need not load it
     except ImportError:
-        return []
+        yield None
+        return
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return []
+        yield None
+        return
     try:
-        return list(read_gpus(pynvml))
+        yield pynvml
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
+
+
+def read_use(nvml: Any, known: Mapping[str, Gpu]) -> Iterator[DeviceReading]:
+    """Read how busy GPUs are, and their instances; of what fails, nothing."""
+    for uuid, gpu in known.items():
+        with contextlib.suppress(nvml.NVMLError):
+            handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+            yield _read_use(nvml, handle, uuid)
+        for instance in gpu.instances:
+            with contextlib.suppress(nvml.NVMLError):
+                handle = nvml.nvmlDeviceGetHandleByUUID(instance.uuid)
+                yield _read_use(nvml, handle, uuid, instance.slices)
+
+
+def _read_use(nvml: Any, handle: Any, uuid: str, slices: int = 0) -> DeviceReading:
+    utilization = None
+    with contextlib.suppress(nvml.NVMLError):  # of instances the driver tells none
+        utilization = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu) / 100
+    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    return DeviceReading(
+        device=uuid,
+        slices=slices,
+        utilization=utilization,
+        memory=int(memory.used),
+        memory_limit=int(memory.total),
+    )
 
 
 def read_gpus(nvml: Any) -> Iterator[Gpu]:

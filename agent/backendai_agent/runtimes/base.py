@@ -111,7 +111,9 @@ class Runtime(Protocol):
     kept apart now; without it, what :meth:`open` said holds for good) and
     ``shorten(reference)`` (how :meth:`images` spells it; without it, just so) and
     ``resident(spec)`` (which :class:`Resident` a container is going to be; without it
-    the runtime shows no folders).
+    the runtime shows no folders) and ``measure(specs)`` (what some running containers
+    use, by id, as ``measuring.readings.Reading``; it is called on a thread, where it
+    may block for a while; without it nothing is measured).
     """
 
     name: str

@@ -11,7 +11,7 @@ import asyncio
 import math
 import os
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -21,6 +21,7 @@ from traitlets.config import LoggingConfigurable
 
 from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import ContainerFolder, container_folder
+from backendai_agent.measuring.readings import Reading
 from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
@@ -65,6 +66,7 @@ from backendai_agent.runtimes.docker_folders import (
     hand_over,
 )
 from backendai_agent.runtimes.docker_images import Pull, discard, references
+from backendai_agent.runtimes.docker_measures import DockerMeasures
 from backendai_agent.runtimes.docker_network import (
     check_can_share_network,
     ensure_network,
@@ -197,6 +199,7 @@ class DockerRuntime(LoggingConfigurable):
         self._networks = SessionNetworks(self.cluster_subnets, self.log)
         self._swept_at = -math.inf
         self._clearing: dict[str, str] = {}
+        self._measures = DockerMeasures(self._engine)
         try:
             info = await self._engine.ask(lambda api: api.info())
             version = await self._engine.ask(lambda api: api.version())
@@ -269,6 +272,7 @@ class DockerRuntime(LoggingConfigurable):
         elif name.startswith(NAME_PREFIX):
             container_id = name.removeprefix(NAME_PREFIX)
             self._addresses.forget(container_id)
+            self._measures.forget(container_id)
             self._bell.ring(container_id)
 
     def changes(self) -> AsyncIterator[str]:
@@ -521,6 +525,10 @@ class DockerRuntime(LoggingConfigurable):
         if address != HOST_NETWORK:
             return Endpoint(host=address, port=PORT)
         return Endpoint(socket=container_folder(self.data_dir, container_id).lab_socket)
+
+    def measure(self, specs: Sequence[ContainerSpec]) -> dict[str, Reading]:
+        """Tell what containers use, as their control groups say; the engine is slow."""
+        return self._measures.read([spec.id for spec in specs])
 
     async def logs(self, container_id: str, tail: int) -> str:
         """Return the last lines the container printed, of both its streams."""

@@ -65,6 +65,10 @@ class Engine:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._ask, question)
 
+    def ask_here(self, question: Callable[[docker.APIClient], T]) -> T:
+        """Put *question* on the caller's own thread, which waits for the answer."""
+        return self._ask(question)
+
     async def ask_at_length(self, question: Callable[[docker.APIClient], T]) -> T:
         """Put a *question* that may take hours, on a thread of its own.
 

@@ -16,7 +16,7 @@ import os
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from traitlets.config import Configurable
 
 from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import container_folder, write_durably
+from backendai_agent.measuring.readings import Reading
+from backendai_agent.measuring.waves import Wave
 from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
@@ -58,6 +60,7 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     bootstrap: str = ""
     lines: list[str] = []
     job: FakeJob | None = None
+    is_job: bool = False
     host: str = "main1"
     hosts: tuple[str, ...] = ("main1",)
     folders: dict[str, str] = {}
@@ -119,6 +122,28 @@ class FakeRuntime(Configurable):
     job_code = Int(0, help="The exit code a batch session's command ends with.").tag(
         config=True
     )
+    measured = Bool(
+        default_value=True, help="Whether anybody can tell what containers use."
+    ).tag(config=True)
+    busy = Float(
+        0.35,
+        min=0,
+        max=1,
+        help="What part of its processors and memory each container seems to use, on"
+        " average.",
+    ).tag(config=True)
+    busy_swing = Float(
+        0.25, min=0, max=1, help="By how much that goes up and down, in waves."
+    ).tag(config=True)
+    busy_seconds = Float(
+        90.0, min=1, help="How long a wave takes; each container is at another place."
+    ).tag(config=True)
+    disk_rate = Int(
+        4 << 20, min=0, help="Bytes in a second that each seems to read, and to write."
+    ).tag(config=True)
+    network_rate = Int(
+        1 << 20, min=0, help="Bytes in a second that come in and go out of each."
+    ).tag(config=True)
     oom = Float(
         0.0, min=0, max=1, help="Probability that an end is for lack of memory."
     ).tag(config=True)
@@ -157,7 +182,7 @@ class FakeRuntime(Configurable):
             for path in sorted(self._folder.glob("*.json")):
                 found = msgspec.json.decode(path.read_bytes(), type=FakeContainer)
                 self._containers[found.id] = found
-                self._arm(found)
+            await self._begin_rest()
             if self._images_file.is_file():
                 known = self._images_file.read_bytes()
                 self._images = msgspec.json.decode(known, type=FakeImages)
@@ -246,6 +271,7 @@ class FakeRuntime(Configurable):
         fresh.environ = dict(patch.environ)
         fresh.lines = [f"{spec.image} started for {spec.owner or 'nobody'}"]
         fresh.files, fresh.bootstrap = spec.files, spec.bootstrap
+        fresh.is_job = spec.is_job
         fresh.folders = {shown.target: shown.source for shown in patch.folders}
         fresh.host, fresh.hosts = spec.cluster.host, spec.cluster.hosts
         if spec.command:
@@ -255,21 +281,50 @@ class FakeRuntime(Configurable):
             )
             fresh.lines = list(fresh.job.lines)
         await self._save(fresh)
-        failure = await asyncio.to_thread(self._begin, spec)
-        if failure:
-            await self.end(spec.id, 1, "exited with code 1")
-        self._arm(fresh)
+        await asyncio.to_thread(self._note_start, fresh)
+        await self._begin(fresh)
         self._tell(spec.id)
 
-    def _begin(self, spec: ContainerSpec) -> str:
+    async def _begin_rest(self) -> None:
+        """Let main programs begin that an agent killed meanwhile kept from it.
+
+        A real program does not need the agent that started its container.
+        """
+        noted = set()
+        if self._starts_file.exists():
+            noted = set(self._starts_file.read_text().splitlines())
+        for found in self._containers.values():
+            folder = container_folder(self._root, found.id)
+            started = found.started_at is not None and not found.ended
+            if started and found.id not in noted:
+                self._note_start(found)
+            if started and folder.run.is_dir() and not folder.preparation.exists():
+                await self._begin(found)
+            else:
+                self._arm(found)
+
+    @property
+    def _starts_file(self) -> Path:
+        return self._root / "fake-starts.log"
+
+    def _note_start(self, container: FakeContainer) -> None:
+        with self._starts_file.open("a") as log:
+            log.write(f"{container.id}\n")
+
+    async def _begin(self, container: FakeContainer) -> None:
+        failure = await asyncio.to_thread(self._prepare, container)
+        if failure:
+            await self.end(container.id, 1, "exited with code 1")
+        self._arm(container)
+
+    def _prepare(self, container: FakeContainer) -> str:
         """Do what a main program does first: take up its activation, and its script."""
-        folder = container_folder(self._root, spec.id)
-        with (self._root / "fake-starts.log").open("a") as log:
-            log.write(f"{spec.id}\n")
+        folder = container_folder(self._root, container.id)
         folder.activation.unlink(missing_ok=True)
-        if spec.is_job:
+        if container.is_job:
             write_durably(folder.outcome, msgspec.json.encode({"state": "running"}))
-        last = re.search(r"^exit (0*[1-9]\d*)\s*\Z", spec.bootstrap, re.MULTILINE)
+        bootstrap = container.bootstrap
+        last = re.search(r"^exit (0*[1-9]\d*)\s*\Z", bootstrap, re.MULTILINE)
         failure = f"the bootstrap script ended with exit code {last[1]}" if last else ""
         write_durably(folder.preparation, msgspec.json.encode({"failure": failure}))
         return failure
@@ -346,6 +401,31 @@ class FakeRuntime(Configurable):
         if found is None:
             raise RuntimeFailure(f"there is no container {container_id}")
         return "".join(f"{line}\n" for line in found.lines[-tail:])
+
+    def measure(self, specs: Sequence[ContainerSpec]) -> dict[str, Reading]:
+        """Tell what containers would use: the settings say."""
+        now = time.time()
+        wave = Wave(self.busy, self.busy_swing, self.busy_seconds)
+        found = {}
+        for spec in specs if self.measured else ():
+            container = self._containers.get(spec.id)
+            if container is not None and container.started_at is not None:
+                found[spec.id] = self._invent(spec, wave, container.started_at, now)
+        return found
+
+    def _invent(
+        self, spec: ContainerSpec, wave: Wave, since: float, now: float
+    ) -> Reading:
+        place = random.Random(spec.id).uniform(0, wave.seconds)  # noqa: S311 - no secret
+        busy = wave.sum_until(now + place) - wave.sum_until(since + place)
+        return Reading(
+            cpu_seconds=spec.cpu / 1000 * busy,
+            memory=int(spec.memory * wave.at(now + place)),
+            read_bytes=int(self.disk_rate * busy),
+            written_bytes=int(self.disk_rate * busy),
+            received_bytes=int(self.network_rate * busy),
+            sent_bytes=int(self.network_rate * busy),
+        )
 
     async def end(self, container_id: str, exit_code: int, reason: str) -> None:
         """Let the container's main program end."""

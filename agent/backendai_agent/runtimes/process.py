@@ -13,7 +13,7 @@ import contextlib
 import os
 import sys
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,8 @@ from traitlets.config import Configurable
 from backendai_agent.crashpoints import crashpoint
 from backendai_agent.folders import container_folder
 from backendai_agent.jobs import find_main_program
+from backendai_agent.measuring.groups import GroupReader, Root
+from backendai_agent.measuring.readings import Reading
 from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
@@ -180,6 +182,7 @@ class ProcessRuntime(Configurable):
         self._node: Node | None = None
         self._looking = asyncio.Lock()
         self._watcher = Watcher()
+        self._groups = GroupReader()
         self._users = UserRange(self.first_uid, self.uid_count)
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = (
             weakref.WeakValueDictionary()
@@ -563,6 +566,18 @@ class ProcessRuntime(Configurable):
         clear(memory)
 
     # -- seeing ------------------------------------------------------------------
+
+    def measure(self, specs: Sequence[ContainerSpec]) -> dict[str, Reading]:
+        """Tell what containers use, each by its control group if it has one."""
+        found = {}
+        for spec in specs:
+            memory = self._memory(spec.id)
+            init = memory.sandbox_init()
+            pid = init.pid if init else memory.supervisor()
+            reading = None if pid is None else self._groups.read(Root(pid, spec.id))
+            if reading is not None:
+                found[spec.id] = reading
+        return found
 
     async def list(self) -> list[Observed]:
         """List what is here: started by us, ended or not, and strange groups."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -96,7 +97,7 @@ def _try_v1(
         }
         limits = CgroupV1(places, prefix)
         try:
-            _try_out(limits)
+            try_out(limits)
         except (OSError, LimitsFailure) as error:
             failure = failure or error
         else:
@@ -117,7 +118,7 @@ def _try_v2(unified: list[Path], own: Mapping[str, str], prefix: str) -> CgroupV
                 if base != mount:
                     _make_room(base)
                 limits = CgroupV2(base, prefix)
-                _try_out(limits)
+                try_out(limits)
             except (OSError, LimitsFailure) as error:
                 failure = str(error)
             else:
@@ -135,22 +136,33 @@ def _make_room(base: Path) -> None:
         (leaf / "cgroup.procs").write_text(pid, encoding="ascii")
 
 
-def _try_out(limits: Limits) -> None:
-    """Limit a real process and take the limits away again."""
+def try_out(limits: Limits) -> None:
+    """Limit a real process and take the limits away again.
+
+    Raises LimitsFailure or OSError: why it cannot be done, and not what clearing away
+    makes of it.
+    """
     name = f"probe-{uuid.uuid4()}"
     try:
-        limits.create(name, _TRIAL)
-        script = ['for file do echo 0 > "$file" || exit 1; done', "sh"]
-        joined = subprocess.run(  # noqa: S603 - our own script
-            ["/bin/sh", "-c", *script, *limits.joins(name)],
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
-        if joined.returncode:
-            raise LimitsFailure(joined.stderr.decode(errors="replace").strip())
-    finally:
-        limits.remove(name)
+        _limit_trial(limits, name)
+    except BaseException:
+        with contextlib.suppress(LimitsFailure):
+            limits.remove(name)
+        raise
+    limits.remove(name)
+
+
+def _limit_trial(limits: Limits, name: str) -> None:
+    limits.create(name, _TRIAL)
+    script = ['for file do echo 0 > "$file" || exit 1; done', "sh"]
+    joined = subprocess.run(  # noqa: S603 - our own script
+        ["/bin/sh", "-c", *script, *limits.joins(name)],
+        capture_output=True,
+        timeout=10,
+        check=False,
+    )
+    if joined.returncode:
+        raise LimitsFailure(joined.stderr.decode(errors="replace").strip())
 
 
 def _try_systemd() -> SystemdUser:
