@@ -21,7 +21,7 @@ from backendai_hub.scheduling.placing import Placer, Room
 from backendai_hub.scheduling.snapshot import Reservation, ReservedPart, Share
 
 _MOST_DRAINED = 64
-"""How many nodes are looked at for draining."""
+"""How many nodes are compared for draining, of those that would have room then."""
 _GRACE = 300
 """How many seconds who is beyond its end is counted on to go."""
 
@@ -118,13 +118,17 @@ def _drain(
     """Choose the node where the fewest sessions of unknown length are in the way."""
     rows = sorted(unknown, key=lambda row: (row != stay, len(unknown[row]), row))
     best: tuple[int, int] | None = None
-    for row in rows[:_MOST_DRAINED]:
+    compared = 0
+    for row in rows:
+        if compared == _MOST_DRAINED or (best is not None and best[0] <= 1):
+            break
         rooms, count = _drain_row(placer, attempt, row, unknown[row])
         for room in reversed(rooms):
             placer.undo(room)
         for held in unknown[row][:count]:
             placer.cluster.take(row, held.shares)
             placer.cluster.spare[row] -= 1
+        compared += bool(rooms)
         if rooms and (best is None or count < best[0]):
             best = (count, row)
             if row == stay:

@@ -25,6 +25,8 @@ class Cluster(Amounts):
     def __init__(self, nodes: Sequence[NodeState]) -> None:
         super().__init__(nodes)
         self.log: list[int] = []
+        self.sums: dict[str, int] | None = None
+        """What is free of each slot in all, if somebody asks for it."""
 
     def choose_devices(
         self,
@@ -98,8 +100,22 @@ class Cluster(Amounts):
         """Return a copy to try things on; what does not change is shared."""
         other = copy(self)
         other.log = []
+        other.sums = None
         other.unshare()
         return other
+
+    def sum_up(self) -> dict[str, int]:
+        """Return what is free of each slot on the nodes that are open.
+
+        It is kept up from now on, with whatever is taken and given back.
+        """
+        if self.sums is None:
+            self._summed: list[bool] = self.open.tolist()
+            self.sums = {
+                slot: int(self.free_of(index)[self.open].sum())
+                for slot, index in self.column.items()
+            }
+        return self.sums
 
     def _locate(self, row: int, share: Share) -> tuple[int, int]:
         """Return where a node keeps what *share* is of: the column, the position."""
@@ -116,11 +132,16 @@ class Cluster(Amounts):
         cells = list(self._cells[row])
         columns = layout.columns
         touched: dict[int, None] = {}
+        sums = self.sums
+        if sums is not None and not self._summed[row]:
+            sums = None
         for share in shares:
             index = self.column[share.slot]
             column = columns[index]
             if column is not None and column.plain:
                 left = cells[index][0] + sign * share.amount
+                if sums is not None:
+                    sums[share.slot] += sign * share.amount
                 cells[index] = (left,)
                 self._free[index][row] = self._largest[index][row] = left
                 if column.totals[0] == MILLI:
@@ -150,6 +171,8 @@ class Cluster(Amounts):
         if column is None:
             return
         free, largest, untouched = column.add_up(cell)
+        if self.sums is not None and self._summed[row]:
+            self.sums[column.slot] += free - self._free[index].item(row)
         self._free[index][row] = free
         self._largest[index][row] = largest
         self._untouched[index][row] = untouched

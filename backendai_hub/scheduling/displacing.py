@@ -86,7 +86,8 @@ class Displacer:
         Who borrows what it is guaranteed goes first; then who has less job priority.
         """
         if (
-            not self._may_propose()
+            not self._running
+            or not self._may_propose()
             or self.is_served(session)
             or any(r.session == session.id for r in self._keeper.reservations)
         ):

@@ -9,16 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, takewhile
-from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaShortfall
-from backendai_hub.scheduling.ahead import Ahead, Waiting
+from backendai_hub.scheduling.ahead import Waiting
 from backendai_hub.scheduling.chains import Chains, Waits
 from backendai_hub.scheduling.changes import Change, charge_of
-from backendai_hub.scheduling.forecast import Ends, Forecast, find_leaving, foretell
+from backendai_hub.scheduling.explained import (
+    DEFAULT,
+    Explanation,
+    Options,
+    Places,
+    Standing,
+    Verdict,
+)
+from backendai_hub.scheduling.forecast import (
+    Ends,
+    Forecast,
+    find_windows,
+    foretell,
+    foretell_limit,
+)
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.ordering import SEQUENCERS
 from backendai_hub.scheduling.plan import Pass
@@ -35,74 +47,6 @@ _MOST_PROVED = 1000
 """How long a queue may be for a change to be proved by a whole pass."""
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about one session that waits."""
-
-    session: str
-    position: int
-    """Its place among those who wait for the same nodes, from 1."""
-    waiting: int
-    """How many wait there."""
-    reasons: tuple[str, ...]
-    changes: tuple[Change, ...]
-    """What would start it now, the smallest change first."""
-    starts: int | None
-    """When it starts if all end as late as they have declared."""
-    at_the_earliest: bool = False
-    """Whether those before it in the queue may make it later."""
-    ahead: int = 0
-    """How many before it may take what becomes free: those who are held do not."""
-    after: str = ""
-    """The session that has to end for that."""
-    through: tuple[str, ...] = ()
-    """Those that wait, each for the next and the last for that one, which have to end
-    as well."""
-    node: str = ""
-    window: bool = False
-    """Whether a reservation there has to end for that."""
-    unknown: str = ""
-    """Why nobody can tell when it starts, if so."""
-
-
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What would become of a session that nobody has asked for yet."""
-
-    nodes: tuple[str, ...] = ()
-    """Where it would start now, by id; nowhere if it would wait."""
-    explanation: Explanation | None = None
-    """Why it would wait, if so."""
-
-
-class Options(NamedTuple):
-    """What could be otherwise with a session that waits."""
-
-    groups: tuple[str, ...] = ()
-    """The resource groups that it may wait in."""
-    least: Mapping[str, int] = {}
-    """What it has to ask for at least."""
-    timed: bool = False
-    """Whether who has asked for it says how long it runs."""
-    leaves_hold: bool = False
-    """Whether what holds it up is its resource group's alone."""
-
-
-DEFAULT = Options()
-
-
-class _Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """One session in its line after a pass."""
-
-    session: PendingSession
-    line: Line
-    told: str
-    """What the pass says of it."""
-    order: Sequence[str]
-    """Who waits there, by id, in the order of the pass."""
-    place: int
-    snapshot: Snapshot
-    """What the pass was made from, with it in the queue."""
-
-
 class Explainer:
     """Answers questions about who waits after one pass."""
 
@@ -113,20 +57,14 @@ class Explainer:
         self._queue = {session.id: session for session in snapshot.queue}
         self._lines = self._pass.lines
         self._index: dict[str, Line] = {}
+        self._line: dict[str, Line] = {}
+        """The line of each group that somebody waits in."""
         for line in self._lines:
             for session in line.queue:
                 self._index[session.id] = line
-        self._order: dict[int, list[str]] = {}
-        self._place: dict[str, int] = {}
-        self._unheld: dict[int, list[int]] = {}
-        """How many before each place in a line are not held."""
-        for session_id in self.plan.waiting:
-            line_id = id(self._index[session_id])
-            order = self._order.setdefault(line_id, [])
-            order.append(session_id)
-            self._place[session_id] = len(order)
-            counts = self._unheld.setdefault(line_id, [0])
-            counts.append(counts[-1] + (not self._queue[session_id].hold))
+                self._line[session.group] = line
+        waiting = [self._queue[session_id] for session_id in self.plan.waiting]
+        self._stand = Places(waiting, self._index)
         self._waiting: dict[int, Waiting] = {}
         self._places: dict[object, int] = {}
         """Which place newcomers get, by who they are."""
@@ -148,17 +86,17 @@ class Explainer:
         else holds it up, and *others* what each of those waits for whom that is said
         of as well.
         """
-        if session_id not in self._place:
+        if session_id not in self._stand.of:
             return None
         session, line = self._queue[session_id], self._index[session_id]
-        order, place = self._order[id(line)], self._place[session_id]
-        standing = _Standing(
+        order, place = self._stand.order[id(line)], self._stand.of[session_id]
+        standing = Standing(
             session=session,
             line=line,
             told=self.plan.waiting[session_id],
             order=order,
             place=place,
-            snapshot=self._snapshot,
+            waiting=len(order),
         )
         found = self._explain(standing, options)
         if waits is None or not (session.hold and waits.firsts):
@@ -181,16 +119,15 @@ class Explainer:
             nodes = line.rehearse(session)
             if nodes:
                 return Verdict(nodes=nodes)
-        order = self._order.get(id(line), [])
+        order = self._stand.order.get(id(line), [])
         place = self._place_of(session, line, order)
-        snapshot = self._snapshot
-        standing = _Standing(
+        standing = Standing(
             session=session,
             line=line,
             told=session.hold or line.why_not(session),
-            order=[*order[: place - 1], session.id, *order[place - 1 :]],
+            order=order,
             place=place,
-            snapshot=replace(snapshot, queue=(*snapshot.queue, session)),
+            waiting=len(order) + 1,
         )
         return Verdict(explanation=self._explain(standing, options))
 
@@ -201,25 +138,25 @@ class Explainer:
         key = (id(line), session.scopes, session.owner_id, session.priority)
         place = self._places.get(key)
         if place is None:
-            place = line.place_of(session, order)
+            place = line.place_of(session, [self._queue[i] for i in order])
             if line.policy.sequencer in SEQUENCERS:
                 self._places[key] = place
         return place
 
-    def _explain(self, standing: _Standing, options: Options) -> Explanation:
+    def _explain(self, standing: Standing, options: Options) -> Explanation:
         session, line = standing.session, standing.line
-        order, place = standing.order, standing.place
+        place = standing.place
         changes = self._changes(standing, options)
         forecast = self._foretell(session, line, place)
         return Explanation(
             session=session.id,
             position=place,
-            waiting=len(order),
+            waiting=standing.waiting,
             reasons=self._reasons(session, line, standing.told),
             changes=tuple(islice(changes, _MOST_CHANGES)),
             starts=forecast.starts,
             at_the_earliest=not forecast.exact,
-            ahead=self._unheld.get(id(line), (0,))[place - 1],
+            ahead=self._stand.ahead(line, place),
             after="" if forecast.after is None else forecast.after.id,
             node="" if forecast.row < 0 else line.cluster.nodes[forecast.row].name,
             window=forecast.window,
@@ -238,11 +175,12 @@ class Explainer:
         stopped = [*filter(None, dict.fromkeys([session.hold, line.problem]))]
         lacking = [str(shortfall) for shortfall in self._shortfalls(session)]
         lacking += filter(None, [line.refuse(session)])
+        odd = filter(None, [line.fault.odd])
         if not (stopped or lacking):
-            return (told,)
+            return (told, *odd)
         lacks = line.cluster.nodes and not line.trial(session).fits(session)
         room = [line.lacks_room(session)] if lacks else []
-        return (*stopped, *lacking, *room)
+        return (*stopped, *lacking, *room, *odd)
 
     def _shortfalls(self, session: PendingSession) -> list[QuotaShortfall]:
         charge = tuple(charge_of(session).items())
@@ -251,7 +189,7 @@ class Explainer:
 
     # --- what would start it -------------------------------------------------------
 
-    def _changes(self, standing: _Standing, options: Options) -> Iterator[Change]:
+    def _changes(self, standing: Standing, options: Options) -> Iterator[Change]:
         session, line = standing.session, standing.line
         held = bool(session.hold)
         if held:
@@ -286,7 +224,7 @@ class Explainer:
 
     def _search(
         self,
-        standing: _Standing,
+        standing: Standing,
         session: PendingSession,
         line: Line,
         options: Options,
@@ -306,7 +244,7 @@ class Explainer:
         )
 
     def _smaller_elsewhere(
-        self, standing: _Standing, options: Options
+        self, standing: Standing, options: Options
     ) -> Iterator[Change]:
         """Yield the first that asks for less in another resource group."""
         session = standing.session
@@ -324,7 +262,7 @@ class Explainer:
                     yield replace(change, group=group)
                     return
 
-    def _before(self, standing: _Standing) -> list[PendingSession]:
+    def _before(self, standing: Standing) -> list[PendingSession]:
         """Return who is served before it, of whatever group."""
         session = standing.session
         if session.id in self.plan.waiting:
@@ -339,12 +277,14 @@ class Explainer:
             or (lines[one.id] is not standing.line and one.priority >= session.priority)
         ]
 
-    def _proves(self, standing: _Standing, change: Change) -> bool:
+    def _proves(self, standing: Standing, change: Change) -> bool:
         """Tell by a pass of its own whether a change starts a session."""
         if len(self._queue) > _MOST_PROVED:
             return False
-        session_id = standing.session.id
-        decided = Pass(change.apply(standing.snapshot, session_id)).run()
+        snapshot, session_id = self._snapshot, standing.session.id
+        if session_id not in self._queue:
+            snapshot = replace(snapshot, queue=(*snapshot.queue, standing.session))
+        decided = Pass(change.apply(snapshot, session_id)).run()
         return session_id not in decided.waiting
 
     def _elsewhere(
@@ -362,10 +302,10 @@ class Explainer:
 
     def _line_of(self, group: str) -> Line:
         """Return the line of a group, which may be one that nobody waits in."""
-        for line in self._lines:
-            # Those who name no group wait with everybody else, for all nodes.
-            if {"", group} & {session.group for session in line.queue}:
-                return line
+        # Those who name no group wait with everybody else, for all nodes.
+        line = self._line.get("", self._line.get(group))
+        if line is not None:
+            return line
         if group not in self._others:
             nodes = [node for node in self._snapshot.nodes if node.group == group]
             policy = self._snapshot.groups.get(group, GroupPolicy())
@@ -379,7 +319,9 @@ class Explainer:
             return Forecast(unknown=session.hold or line.problem)
         lacking = self._shortfalls(session)
         if lacking:
-            return self._foretell_limit(session, line, lacking)
+            ends = self._ends_for(session, line)
+            running = self._snapshot.running
+            return foretell_limit(line, ends, session, lacking, running)
         if line.refuse(session):
             return Forecast(unknown="it hangs on what others leave or are guaranteed")
         ahead = self._waiting_in(line).before(place)
@@ -389,7 +331,7 @@ class Explainer:
         """Return who starts in a line once there is room, found out once."""
         known = self._waiting.get(id(line))
         if known is None:
-            order = map(self._queue.__getitem__, self._order.get(id(line), ()))
+            order = map(self._queue.__getitem__, self._stand.order.get(id(line), ()))
             known = self._waiting[id(line)] = Waiting(
                 (one.id if one.members else line.shape_of(one), place, one)
                 for place, one in enumerate(order, 1)
@@ -399,13 +341,7 @@ class Explainer:
 
     def _ends_for(self, session: PendingSession, line: Line) -> Ends:
         """Return when what there is becomes free for *session*."""
-        windows = [
-            window
-            for window in self._snapshot.windows
-            if window.ends > self._snapshot.now
-            and set(window.open_to).isdisjoint(session.scopes)
-            and not line.cluster.row.keys().isdisjoint(window.nodes)
-        ]
+        windows = find_windows(line, session, self._snapshot)
         if windows:
             return Ends(line, session, windows)
         ends = self._ends.get(id(line))
@@ -421,7 +357,7 @@ class Explainer:
         *others* are held up alike: when these start hangs on whom they wait for.
         """
         if self._chains is None or self._chains[0] is not others:
-            there = {i: w for i, w in others.items() if i in self._place}
+            there = {i: w for i, w in others.items() if i in self._stand.of}
             made = Chains(there, over=self._over, lifetime=self._lifetime_of)
             self._chains = others, made
         chains = self._chains[1]
@@ -431,14 +367,7 @@ class Explainer:
             return replace(found, unknown=f"{many} do not say when they end")
         path = chains.path_of(start)
         runs = bool(path) and self.find_running(path[-1]) is not None
-        return replace(
-            found,
-            starts=start.at,
-            at_the_earliest=True,
-            after=path[-1] if runs else "",
-            through=tuple(path[:-1] if runs else path),
-            unknown="",
-        )
+        return found.once_ended(path, start.at, runs=runs)
 
     def _over(self, session_id: str) -> int | None:
         """Tell when a session is over at the latest, as far as that is declared."""
@@ -446,9 +375,9 @@ class Explainer:
         if running is not None:
             return running.ends
         session, line = self._queue.get(session_id), self._index.get(session_id)
-        if session is None or line is None or session_id not in self._place:
+        if session is None or line is None or session_id not in self._stand.of:
             return None
-        starts = self._foretell(session, line, self._place[session_id]).starts
+        starts = self._foretell(session, line, self._stand.of[session_id]).starts
         lifetime = self._lifetime_of(session_id)
         return None if starts is None or lifetime is None else starts + lifetime
 
@@ -456,24 +385,6 @@ class Explainer:
         """Tell how long one that waits runs at most, if that is known."""
         session, line = self._queue[session_id], self._index[session_id]
         return session.lifetime or line.policy.max_lifetime
-
-    def _foretell_limit(
-        self, session: PendingSession, line: Line, lacking: Sequence[QuotaShortfall]
-    ) -> Forecast:
-        """Tell when limits leave enough, and whether there is room for it then.
-
-        Others may take either before it does: it is the earliest moment.
-        """
-        leaving = find_leaving(session, lacking, self._snapshot.running)
-        if leaving is None or leaving.ends is None:
-            return Forecast(unknown="it hangs on a limit, and on who leaves room in it")
-        left = Forecast(leaving.ends, leaving, line.row_of(leaving), exact=False)
-        if line.trial(session).fits(session):
-            return left
-        room = foretell(line, self._ends_for(session, line), session, Ahead())
-        if room.starts is None:
-            return room
-        return left if room.starts <= leaving.ends else room._replace(exact=False)
 
     def _is_allowed(self, session: PendingSession) -> bool:
         charge = tuple(charge_of(session).items())
@@ -486,7 +397,7 @@ class Explainer:
     @property
     def lines(self) -> Sequence[Sequence[str]]:
         """Who waits for the same nodes, by id, in the order of the pass."""
-        return list(self._order.values())
+        return list(self._stand.order.values())
 
     def find_waiting(self, session_id: str) -> PendingSession | None:
         """Return what waits under this id."""

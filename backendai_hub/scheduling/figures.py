@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from backendai_hub.core.simulation import Displacement, Figures, Point, WaitFigures
-from backendai_hub.scheduling.simulate import Displaced, Moment, Outcome, Wait
+from backendai_hub.scheduling.outcome import Displaced, Moment, Outcome, Wait
 
 MOST_TOLD: Final = 20
 """How many of those who had to go are named."""

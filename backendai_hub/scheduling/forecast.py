@@ -23,6 +23,7 @@ from backendai_hub.scheduling.snapshot import (
     PendingSession,
     ReservedWindow,
     RunningSession,
+    Snapshot,
 )
 from backendai_hub.scheduling.trials import Trial
 
@@ -222,6 +223,42 @@ def _try(trial: Trial, session: PendingSession, row: int) -> list[Room] | None:
     among = np.zeros(len(trial.placer.cluster.nodes), bool)
     among[row] = True
     return trial.take(session, among)
+
+
+def find_windows(
+    line: Line, session: PendingSession, snapshot: Snapshot
+) -> list[ReservedWindow]:
+    """List the windows on a line's nodes that are to come and not open to *session*."""
+    return [
+        window
+        for window in snapshot.windows
+        if window.ends > snapshot.now
+        and set(window.open_to).isdisjoint(session.scopes)
+        and not line.cluster.row.keys().isdisjoint(window.nodes)
+    ]
+
+
+def foretell_limit(
+    line: Line,
+    ends: Ends,
+    session: PendingSession,
+    lacking: Sequence[QuotaShortfall],
+    running: Sequence[RunningSession],
+) -> Forecast:
+    """Tell when limits leave enough, and whether there is room for it then.
+
+    Others may take either before it does: it is the earliest moment.
+    """
+    leaving = find_leaving(session, lacking, running)
+    if leaving is None or leaving.ends is None:
+        return Forecast(unknown="it hangs on a limit, and on who leaves room in it")
+    left = Forecast(leaving.ends, leaving, line.row_of(leaving), exact=False)
+    if line.trial(session).fits(session):
+        return left
+    room = foretell(line, ends, session, Ahead())
+    if room.starts is None:
+        return room
+    return left if room.starts <= leaving.ends else room._replace(exact=False)
 
 
 def find_leaving(

@@ -1,19 +1,19 @@
-"""The default way to choose a node: where requests to come lose least.
+"""The default way to choose a node: where least is lost of what will be used.
 
-Each request that people usually make can *use* some of a node's free accelerators:
-what is free on devices that can serve it at all, but no more than the node's free
-cores and memory would let it use if the node were filled with requests like it. The
-rest is *fragmented* for it. A node's fragmentation is what is free on it less what is
-usable, expected over the requests that people make. A session goes where
-fragmentation grows least: that is where what is usable shrinks least, since its own
-part leaves any node it is placed on.
+Requests like those that people usually make go on coming, and each asks every node for
+the part of what it can use there that the node is of all its room: where few nodes
+serve a request, it comes to each of them the more often. Together they use a node's
+accelerators, cores and memory, until one of the three is exhausted. What will be used
+of the node's accelerators before is *usable*; the rest of what is free is *fragmented*.
+A session goes where fragmentation grows least: that is where what is usable shrinks
+least, since its own part leaves any node it is placed on.
+
+So the few nodes that can still take eight devices, or have the model somebody needs,
+are used up last by those who could go elsewhere. Where cores or memory are short, nodes
+are kept for those who use most devices with them, and not for those who use few.
 
 One measure serves whole devices, fractions and instances of sliced devices: all are
 counted in thousandths of a device.
-
-Requests weigh as often as they come, and more the less of the cluster they can use.
-So the few nodes that can still take eight devices, or have the model somebody needs,
-are used up last by those who could go elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from backendai_hub.core.slots import MILLI
 from backendai_hub.scheduling.cluster import Cluster
-from backendai_hub.scheduling.mix import Matrix, Mix, find_usual, weigh
+from backendai_hub.scheduling.mix import EXTRA, Matrix, Mix, find_usual, weigh
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
 from backendai_hub.scheduling.sliced import SlicedRoom
 
@@ -39,9 +39,6 @@ PACKING: Final = 0.001
 
 It decides between nodes that are otherwise equal: the fuller one is taken.
 """
-PACKING_PLAIN: Final = 0.05
-"""The same for requests without accelerators: what they take beside a free device may
-be what the last who could have used it needs."""
 _OFF: Final = 1e6
 """Added for plain requests on nodes with accelerators: they go there last."""
 
@@ -71,28 +68,35 @@ class FragmentationScorer:
         self._seen = len(cluster.log)
 
     def usable(self) -> FloatVector:
-        """Return how much of each node a usual request can use, as expected."""
+        """Return how much of each node usual requests will use, as expected."""
         self._renew()
         return self._usable.copy()
 
     def fragmentation(self) -> FloatVector:
         """Return how much of each node is free without being usable, as expected."""
         self._renew()
-        free = self._open.max(axis=1, initial=0.0)
+        free = self._open[:, :-EXTRA].max(axis=1, initial=0.0)
         free = np.maximum(free, self._cluster.total_left)
         fragmented: FloatVector = np.maximum(0.0, free - self._usable)
         return fragmented
 
     def score(self, demand: Demand, rows: IntVector) -> FloatVector:
         """Return by how much *demand* shrinks what is usable of each of *rows*."""
-        self._renew()
+        changed = self._read_changed()
         asked = [demand.amounts[column] for column in self._mix.host]
         free = self._free[rows] - np.array(asked, np.float32)
         left = self._cluster.total_left[rows]
         plain = not demand.milli
         after = self._open[rows] if plain else self._open_after(demand, rows)
-        shrinks: FloatVector = self._usable[rows] - self._mix.expect(free, after, rows)
-        shrinks += (PACKING_PLAIN if plain else PACKING) * (left - demand.milli)
+        # What has changed and what would change are reckoned with together.
+        expected = self._mix.expect(
+            np.concatenate([self._free[changed], free]),
+            np.concatenate([self._open[changed], after]),
+            np.concatenate([changed, rows]),
+        )
+        self._usable[changed] = expected[: len(changed)]
+        shrinks: FloatVector = self._usable[rows] - expected[len(changed) :]
+        shrinks += PACKING * (left - demand.milli)
         if plain:
             shrinks += _OFF * self._cluster.accelerated[rows]
         return shrinks
@@ -107,25 +111,32 @@ class FragmentationScorer:
         """Return what devices could give if *demand* had its part of each of *rows*."""
         if self._sliced:
             return self._sliced.open_after(demand, rows)
+        of_one, after = self._mix.of_one, self._open[rows]
         if demand.milli >= MILLI:
             # Untouched devices count for every request, so each misses them alike.
-            return self._open[rows] - np.float32(demand.milli)
-        left = self._cluster.left[rows]
-        tight = np.where(left >= demand.milli, left, MILLI).min(axis=1)[:, None]
-        rest, steps = tight - demand.milli, self._mix.steps
-        change = np.where(rest >= steps, rest, 0) - np.where(tight >= steps, tight, 0)
-        return self._open[rows] + change.astype(np.float32)
+            after += -demand.milli / MILLI * of_one[MILLI]
+            return after
+        left = self._cluster.left.T.take(rows, axis=1)
+        tight = np.where(left >= demand.milli, left, MILLI).min(axis=0)
+        after += of_one.take(tight - demand.milli, axis=0)
+        after -= of_one.take(tight, axis=0)
+        return after
 
     def _renew(self) -> None:
+        rows = self._read_changed()
+        if len(rows):
+            free, open_ = self._free[rows], self._open[rows]
+            self._usable[rows] = self._mix.expect(free, open_, rows)
+
+    def _read_changed(self) -> IntVector:
+        """Read what the nodes have left that have changed; return which these are."""
         log = self._cluster.log
-        if self._seen == len(log):
-            return
-        changed = dict.fromkeys(log[self._seen :])
-        rows = np.fromiter(changed, np.int64, len(changed))
+        rows: IntVector = np.array([*dict.fromkeys(log[self._seen :])], np.int64)
         self._seen = len(log)
-        self._free[rows] = self._mix.read_host(self._cluster, rows)
-        self._open[rows] = self._mix.read_open(self._cluster, rows)
-        self._usable[rows] = self._mix.expect(self._free[rows], self._open[rows], rows)
+        if len(rows):
+            self._free[rows] = self._mix.read_host(self._cluster, rows)
+            self._open[rows] = self._mix.read_open(self._cluster, rows)
+        return rows
 
 
 def learn(

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.slots import ResourceSlots, describe_amount
 from backendai_hub.scheduling.cluster import Cluster, Mask
+from backendai_hub.scheduling.quota_accounts import Chain
 from backendai_hub.scheduling.quota_tree import (
     Holding,
     Overrun,
@@ -34,49 +35,6 @@ _MOST_KNOWN = 4096
 """Of so many requests it is kept what they count; a long queue may share none."""
 
 
-class _Sum:
-    """What is free of one slot on the nodes that are open, node by node."""
-
-    __slots__ = ("free", "parts", "seen", "sum")
-
-    def __init__(self, cluster: Cluster, column: int) -> None:
-        self.free = cluster.free_of(column)
-        self.parts: list[int] = (self.free * cluster.open).tolist()
-        self.sum: int = sum(self.parts)
-        self.seen = len(cluster.log)
-
-
-class Free(dict[str, int]):
-    """What is free on the nodes that are open, summed up as slots come up.
-
-    From then on, only nodes that have changed are looked at.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__()
-        self._cluster, self._log = cluster, cluster.log
-        self._open: list[bool] = cluster.open.tolist()
-        self._sums: dict[str, _Sum] = {}
-
-    def get(self, slot: str, default: int = 0) -> int:  # type: ignore[override]
-        """Return what is free of a slot by now."""
-        known, log = self._sums.get(slot), self._log
-        if known is None:
-            column = self._cluster.column.get(slot)
-            if column is None:
-                return default
-            known = self._sums[slot] = _Sum(self._cluster, column)
-        if known.seen < len(log):
-            parts, free = known.parts, known.free
-            for row in log[known.seen :]:
-                if self._open[row]:
-                    now: int = free.item(row)
-                    known.sum += now - parts[row]
-                    parts[row] = now
-            known.seen = len(log)
-        return known.sum
-
-
 class Guarantees:
     """The quota tree of one line's nodes, kept up while the pass decides."""
 
@@ -89,7 +47,7 @@ class Guarantees:
     ) -> None:
         self._cluster, self._policy, self._names = cluster, policy, names
         self._tree = QuotaTree(policy.quotas)
-        self._free = Free(cluster)
+        self._free: Amounts = cluster.sum_up()
         self._running = {r.id: r for r in running if not r.system}
         self._holdings = [_holding(r) for r in self._running.values()]
         self._path = {holding.id: holding.path for holding in self._holdings}
@@ -100,15 +58,17 @@ class Guarantees:
         """Who is about to get room, and counts as if they had it."""
         self._ever: dict[tuple[object, ...], bool] = {}
         self._quick: dict[tuple[int, ...], bool] = {}
-        self._paths: dict[object, Path] = {}
-        self._last: tuple[PendingSession | None, Path, Amounts] = (None, (), {})
+        self._owners: dict[tuple[int, str], tuple[object, Path, Chain]] = {}
+        self._seen: PendingSession | None = None
+        """Who has been looked up last."""
+        self._last: tuple[Path, Amounts, Chain] = ((), {}, Chain((), (), ()))
         self._amounts: dict[int, tuple[Amounts, Amounts]] = {}
 
     # --- who waits ---------------------------------------------------------------
 
     def claim(self, session: PendingSession) -> None:
         """Let *session*, which waits for room and nothing else, claim its due."""
-        path, asked = self._look_up(session)
+        path, asked, _ = self._look_up(session)
         constrained = session.labels or (session.nodes and session.only_nodes)
         if constrained or not self._tree.entitled(path, asked):
             return
@@ -122,29 +82,36 @@ class Guarantees:
     def expect(self, session: PendingSession) -> None:
         """Count *session* as if it had room: it is kept, or others leave for it."""
         if session.id not in self._expected:
-            self._expected[session.id] = path, asked = self._look_up(session)
+            path, asked, _ = self._look_up(session)
+            self._expected[session.id] = path, asked
             self._tree.take(path, asked, session.id)
 
     def take(self, session: PendingSession) -> None:
         """Count *session*, which has got room."""
         if self._expected.pop(session.id, None) is None:
-            self._tree.take(*self._look_up(session), session.id)
+            _, asked, chain = self._look_up(session)
+            self._tree.count(chain, asked, session.id)
 
-    def _look_up(self, session: PendingSession) -> tuple[Path, Amounts]:
-        """Name the user of a session, and return what counts of it."""
-        last, path, asked = self._last
-        if last is not session:
-            path, asked = self._path_of(session), self._amounts_of(session)
-            self._last = session, path, asked
-        return path, asked
+    def _look_up(self, session: PendingSession) -> tuple[Path, Amounts, Chain]:
+        """Name the user of a session, and return what counts of it, and where."""
+        if self._seen is not session:
+            path, chain = self._owner_of(session)
+            self._last = path, self._amounts_of(session), chain
+            self._seen = session
+        return self._last
 
-    def _path_of(self, session: PendingSession) -> Path:
-        """Name the user of a session, whose sessions share their scopes."""
-        key = (session.scopes, session.owner_id)
-        path = self._paths.get(key)
-        if path is None:
-            path = self._paths[key] = path_of(session)
-        return path
+    def _owner_of(self, session: PendingSession) -> tuple[Path, Chain]:
+        """Name the user of a session, and return the scopes that they are in."""
+        scopes = session.scopes
+        key = id(scopes), session.owner_id
+        found = self._owners.get(key)
+        if found is None:
+            if len(self._owners) > _MOST_KNOWN:
+                self._owners.clear()
+            path = path_of(session)
+            # Kept beside it, so that nothing else gets its identity.
+            found = self._owners[key] = scopes, path, self._tree.chain(path)
+        return found[1:]
 
     def _amounts_of(self, session: PendingSession) -> Amounts:
         """Return what counts of a session, in what is quickest to look things up in."""
@@ -211,17 +178,17 @@ class Guarantees:
 
     def is_entitled(self, session: PendingSession) -> bool:
         """Tell whether some scope of *session* stays within its guarantee with it."""
-        path, asked = self._look_up(session)
+        path, asked, _ = self._look_up(session)
         with self._without(session):
             return bool(self._tree.entitled(path, asked))
 
     def refuse(self, session: PendingSession) -> str:
         """Say why *session* may not start whatever room there is; empty if it may."""
-        path, asked = self._look_up(session)
+        path, asked, chain = self._look_up(session)
         stays = not session.preemptible
         free = self._free
         if session.id not in self._expected:
-            if self._tree.is_clear(path, asked, free, stays=stays):
+            if self._tree.is_clear(chain, asked, free, stays=stays):
                 return ""
             verdict = self._tree.judge(path, asked, free, stays=stays)
         else:
@@ -235,7 +202,7 @@ class Guarantees:
 
     def left(self, session: PendingSession, slot: str) -> int:
         """Return how much of *slot* neither maxima nor claims keep from *session*."""
-        path = self._path_of(session)
+        path = self._owner_of(session)[0]
         most = _NO_LIMIT
         due = 0
         for depth in range(1, len(path) + 1):
@@ -248,11 +215,11 @@ class Guarantees:
         kept = self._tree.kept_from(path, (), stays=not session.preemptible)
         if slot not in kept:
             return most
-        return min(most, max(due, self._free.get(slot) - kept[slot]))
+        return min(most, max(due, self._free.get(slot, 0) - kept[slot]))
 
     def overruns(self, session: PendingSession) -> tuple[Overrun, ...]:
         """Return the maxima in the way of *session*, if nothing else of these is."""
-        path, asked = self._look_up(session)
+        path, asked, _ = self._look_up(session)
         with self._without(session):
             verdict = self._tree.judge(
                 path, asked, self._free, stays=not session.preemptible
@@ -277,7 +244,7 @@ class Guarantees:
         self, asked: Amounts, kept: Amounts, *, stays: bool
     ) -> Iterator[str]:
         for slot, amount in kept.items():
-            free = describe_amount(slot, self._free.get(slot))
+            free = describe_amount(slot, self._free.get(slot, 0))
             due = describe_amount(slot, amount)
             told = (
                 f"{slot}: asks {describe_amount(slot, asked[slot])}; of {free} free,"
@@ -294,7 +261,7 @@ class Guarantees:
         self, session: PendingSession
     ) -> list[tuple[RunningSession, set[str]]]:
         """List who borrows what *session* is due, and which slots; the newest first."""
-        path, asked = self._look_up(session)
+        path, asked, _ = self._look_up(session)
         found = self._tree.find_reclaimable(
             path, asked, self._holdings, self._borrowers
         )
@@ -308,7 +275,7 @@ class Guarantees:
         path = self._path.get(other.id)
         if path is None:
             return True
-        _, theirs = contenders(self._path_of(session), path)
+        _, theirs = contenders(self._owner_of(session)[0], path)
         quota = self._policy.quotas.get(theirs)
         if quota is None:
             return False

@@ -29,9 +29,11 @@ class Helper:
         policy: GroupPolicy,
         snapshot: Snapshot,
         guarantees: Guarantees | None,
+        *,
+        reserves: bool = True,
     ) -> None:
         self._cluster, self._policy, self._now = cluster, policy, snapshot.now
-        self._guarantees = guarantees
+        self._guarantees, self._reserves = guarantees, reserves
         self.running = running_on(cluster, snapshot)
         self.keeper = Keeper(cluster, policy, snapshot.now)
         self.keeper.keep_windows(snapshot.windows)
@@ -115,7 +117,9 @@ class Helper:
                     self._expect(session)
                 return told
             self._stuck.add(key)
-        if key in self._hopeless or not self.keeper.is_patient(session):
+        if key in self._hopeless or not self._reserves:
+            return ""
+        if not self.keeper.is_patient(session):
             return ""
         told = self._reserve(session)
         if not told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -128,9 +128,7 @@ class Keeper:
 
     def has_waited(self, session: PendingSession) -> bool:
         """Tell whether *session* has waited long enough, by the present clock."""
-        wide = len(session.members) > 1 or count_devices(session.request) >= WIDE
-        after = self._policy.patience(session.priority, wide=wide)
-        return after is not None and self._now - session.since >= after
+        return has_waited(session, self._policy, self._now)
 
     def reserve(
         self,
@@ -180,3 +178,26 @@ class Keeper:
         told = shadow.tell(placer, session.id, session.group)
         self.reservations.append(told)
         return reasons.tell_reservation(told, self._cluster)
+
+
+def has_waited(session: PendingSession, policy: GroupPolicy, now: int) -> bool:
+    """Tell whether *session* has waited long enough to get devices reserved."""
+    wide = len(session.members) > 1 or count_devices(session.request) >= WIDE
+    after = policy.patience(session.priority, wide=wide)
+    return after is not None and now - session.since >= after
+
+
+def may_be_kept_room(
+    sessions: Iterable[PendingSession],
+    reserved: Iterable[Reservation],
+    policies: Mapping[str, GroupPolicy],
+    now: int,
+) -> bool:
+    """Tell whether one of *sessions* may get devices reserved, as nobody there has."""
+    kept = {reservation.group for reservation in reserved}
+    return any(
+        session.group not in kept
+        and not session.hold
+        and has_waited(session, policies.get(session.group, GroupPolicy()), now)
+        for session in sessions
+    )

@@ -13,7 +13,7 @@ from backendai_hub.scheduling.guards import Fault, check_sequencer, make_scorer
 from backendai_hub.scheduling.helping import Helper, running_on
 from backendai_hub.scheduling.holds import Hold
 from backendai_hub.scheduling.mix import gather
-from backendai_hub.scheduling.ordering import Bands, Order, ShareState
+from backendai_hub.scheduling.ordering import Bands, Fifo, Order, ShareState
 from backendai_hub.scheduling.placing import Placer, Room
 from backendai_hub.scheduling.plugins import (
     UnknownPolicyError,
@@ -55,10 +55,13 @@ class Line:
     ) -> None:
         self.policy = policy
         self._queue = [snapshot.queue[i] for i in indices]
+        shown = snapshot.shown.get(self._queue[0].group) if self._queue else None
+        self._first = self._queue if shown is None else shown
+        """Those who show what is asked for."""
         self._indices = indices
         self._head = -1
         self._problem = "" if nodes else _nobody(snapshot)
-        self.fault = Fault()
+        self.fault = Fault(snapshot.now, len(indices))
         self.cluster = build(nodes)
         self.cluster.read_labels(self._queue)
         self._order, scorer = self._follow(policy)
@@ -67,12 +70,21 @@ class Line:
         self._shapes = Shapes(self.cluster, allow_split=split)
         self._nodes = Trial(placer, self._shapes, policy.rack_label)
         self._no_room: dict[object, str] = {}
+        self._scarce: set[Shape] = set()
+        """What somebody has asked for who has found no room."""
+        self._displaces = policy.displaces
         self.guarantees: Guarantees | None = None
         if policy.quotas:
             running = running_on(self.cluster, snapshot)
             names = {key: scope.name for key, scope in snapshot.scopes.items()}
             self.guarantees = Guarantees(self.cluster, policy, running, names)
-        self._helper = Helper(self.cluster, policy, snapshot, self.guarantees)
+        self._helper = Helper(
+            self.cluster,
+            policy,
+            snapshot,
+            self.guarantees,
+            reserves=snapshot.whole,
+        )
         self._keeper = self._helper.keeper
         self._reserved = snapshot.reserved
 
@@ -96,7 +108,7 @@ class Line:
             sequencer, placement = find_sequencer("fifo"), Dispersed()
         if isinstance(placement, RoundRobin):
             placement = placement.after(policy.last_node)
-        typical = gather(self.cluster, policy.typical, self._queue)
+        typical = gather(self.cluster, policy.typical, self._first)
         self._sequencer = check_sequencer(sequencer, self.fault)
         scorer = make_scorer(placement, self.cluster, typical, self.fault)
         return self._bands(self._queue), scorer
@@ -114,6 +126,18 @@ class Line:
             return None
         self._head = head
         return -self._queue[head].priority, self._indices[head]
+
+    def is_overtaken_by(self, session: PendingSession) -> bool:
+        """Tell whether *session*, who has just come, may be before the candidate.
+
+        Among equals who come first are served first, or nobody knows without trying.
+        """
+        head = self._queue[self._head]
+        if session.group not in {"", head.group}:
+            return False
+        if session.priority != head.priority:
+            return session.priority > head.priority
+        return self.policy.sequencer != Fifo.name
 
     def placed(self) -> None:
         """Note that the candidate got room."""
@@ -133,16 +157,19 @@ class Line:
         ends = self._helper.end_of(session)
         beside = self._open_holds(session, ends) if keeper.holds else ()
         shape = self._shapes.of(session)
-        key = self._class_of(session, shape, beside)
-        known = self._no_room.get(key)
-        if known is not None:
-            return self._follow_others(session, key, known)
+        if shape in self._scarce:
+            key = self._class_of(session, shape, beside)
+            known = self._no_room.get(key)
+            if known is not None:
+                return self._follow_others(session, key, known)
         rooms = self._nodes.take(session, shape=shape)
         if rooms is None and beside:
             rooms = keeper.use(beside, partial(self._nodes.take, session))
         if self.fault.told:
             return self._undo(rooms)
         if rooms is None:
+            self._scarce.add(shape)
+            key = self._class_of(session, shape, beside)
             return self._explain(session, key, beside)
         if keeper.holds and keeper.release(session):
             self._no_room.clear()
@@ -188,7 +215,7 @@ class Line:
     ) -> object:
         """Return what sessions have in common that find room, or none, together."""
         owner = "" if self.cluster.keeps_apart else session.owner_id
-        displaces = self.policy.displaces
+        displaces = self._displaces
         if not (session.members or beside or displaces):
             return (shape, owner)
         asked = tuple(member.request for member in session.members)
@@ -265,16 +292,17 @@ class Line:
         beside = self._keeper.open_to(session, self._helper.end_of(session))
         return "; ".join(self._why_not(session, beside))
 
-    def place_of(self, session: PendingSession, waiting: Sequence[str]) -> int:
+    def place_of(
+        self, session: PendingSession, waiting: Sequence[PendingSession]
+    ) -> int:
         """Return which place among *waiting*, in their order, a newcomer gets.
 
         Nobody is asked to move over: those before it have its priority or a higher
         one, and stand there by the group's own order.
         """
-        known = {one.id: one for one in self._queue}
-        if self.policy.sequencer == "fifo":
-            return 1 + sum(known[i].priority >= session.priority for i in waiting)
-        queue = [*(known[i] for i in waiting), session]
+        if self.policy.sequencer == Fifo.name:
+            return 1 + sum(one.priority >= session.priority for one in waiting)
+        queue = [*waiting, session]
         order = self._bands(queue)
         place = 1
         while (index := order.next()) is not None and queue[index] is not session:
@@ -363,28 +391,3 @@ class Line:
 
 def _nobody(snapshot: Snapshot) -> str:
     return reasons.NO_NODES_IN_GROUP if snapshot.nodes else reasons.NO_NODES
-
-
-def split_queue(snapshot: Snapshot, build: Build = Cluster) -> list[Line]:
-    """Return a line for each group; one for all if somebody waits for any group."""
-    if any(not session.group for session in snapshot.queue):
-        policy = snapshot.groups.get("", GroupPolicy())
-        everybody = range(len(snapshot.queue))
-        return [Line(snapshot, everybody, snapshot.nodes, policy, build)]
-    indices: dict[str, list[int]] = {}
-    for index, session in enumerate(snapshot.queue):
-        indices.setdefault(session.group, []).append(index)
-    nodes: dict[str, list[NodeState]] = {group: [] for group in indices}
-    for node in snapshot.nodes:
-        if node.group in nodes:
-            nodes[node.group].append(node)
-    return [
-        Line(
-            snapshot,
-            indices[g],
-            nodes[g],
-            snapshot.groups.get(g, GroupPolicy()),
-            build,
-        )
-        for g in indices
-    ]

@@ -1,4 +1,4 @@
-"""What people usually ask for, as arrays: how much of a node could each request use.
+"""What people usually ask for, as arrays: how much of a node will be used?
 
 *Steps* are the amounts that are asked of one device: its fractions, and 1000 for whole
 devices. What a node has *open* for a step is what is left, in all, on devices with at
@@ -11,115 +11,164 @@ is nearly free is sooner whole again than one that is nearly full.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from backendai_hub.core.slots import MILLI, ResourceSlots
+from backendai_hub.core.slots import MILLI
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.layouts import HOST_SLOTS
+from backendai_hub.scheduling.remains import find_worth
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
-from backendai_hub.scheduling.shapes import read_demand
-from backendai_hub.scheduling.snapshot import PendingSession
+from backendai_hub.scheduling.usual import (
+    LOOKED_AT,
+    MOST,
+    Usual,
+    find_usual,
+    gather,
+)
 
-Usual = Sequence[tuple[Demand, float]]
+__all__ = ["LOOKED_AT", "MOST", "Matrix", "Mix", "find_usual", "gather", "weigh"]
+
 Matrix = NDArray[np.float32]
 
-MOST: Final = 64
-"""How many requests count as usual at most; the cost of a decision grows with it."""
-_ENOUGH: Final = 20.0
-"""How many requests say what is usual without a guess."""
-_LOOKED_AT: Final = 1000
-"""How many of those who wait are looked at."""
-_WIDER: Final = 0.5
-"""Requests weigh more the more devices they ask for, by this power of the number.
-
-They are few, but each of them takes as much as many others, and waits for all of it at
-once.
-"""
-_SCARCE: Final = 0.05
-"""Requests that can use less than this share of all devices weigh no more still."""
+AHEAD: Final = 4.0
+"""Requests are expected that want so many times as many devices as are free."""
+_STEEPLY, _SHORTEST = 6, 1.4
+"""How fast more are expected where cores or memory are short, and when no faster."""
+ONE_MORE: Final = 0.2
+"""Such a part of what is expected is what one more request could use, alone."""
+EXTRA: Final = 2
+"""Columns that nodes have open beside steps and profiles: what all of it is worth, and
+one for requests without accelerators, which have no such bound."""
 _ALMOST: Final = 1 - 1e-6
 """Numbers are short: what misses a need by less than this part meets it."""
-_MOST_OFTEN: Final = 1e12
+_TOGETHER: Final = 400
+"""So many nodes are reckoned with at a time: few enough for what is found out about
+them to stay in the processor's cache, and in memory that the process has already."""
 _MOST_MIXES: Final = 64
 """So many mixes are remembered for a cluster."""
-_MOST_REQUESTS: Final = 4096
-"""Of so many requests it is remembered what they are as demands."""
 _NONE, _A_TRACE = 1e-9, 1e-3
+_BOUNDLESS: Final = 1e9
 
 
 class Mix:
-    """The usual requests with their weights, which add up to 1."""
+    """The usual requests, as often as they come.
+
+    What they use is counted in thousandths of a device; of those that ask for none,
+    each counts as if it asked for one.
+    """
 
     def __init__(
-        self, cluster: Cluster, demands: Sequence[Demand], weights: FloatVector
+        self, cluster: Cluster, demands: Sequence[Demand], often: FloatVector
     ) -> None:
+        """Take requests for several devices first, as :func:`find_usual` does."""
+        self.demands, self.often = tuple(demands), often
         profiles = {d.column for d in demands if cluster.is_profile(d.column)}
-        self.demands = tuple(demands)
         self.profiles = tuple(sorted(profiles))
         """The columns of instances of sliced devices that are asked for."""
         sizes = {column: _size(cluster, column) for column in self.profiles}
         self._sizes = tuple(sizes.values())
-        on_devices = [d for d in demands if d.column not in profiles]
-        parts = {min(d.milli, MILLI) for d in on_devices}
-        self.steps: IntVector = np.array(sorted(parts), np.int64)
-        places: dict[int, int] = {int(step): i for i, step in enumerate(self.steps)}
-        places |= {~column: len(parts) + i for i, column in enumerate(self.profiles)}
-        self._place: IntVector = np.array(
-            [
-                places[~d.column if d.column in profiles else min(d.milli, MILLI)]
-                for d in demands
-            ],
-            np.int64,
-        )
-        needs = np.array([d.milli * sizes.get(d.column, 1.0) for d in demands])
-        self._least = (needs * _ALMOST).astype(np.float32)
-        self._several = np.flatnonzero([d.milli >= 2 * MILLI for d in demands])
-        """The requests for several devices."""
-        one = [
-            MILLI * sizes.get(demands[i].column, 1.0) for i in self._several.tolist()
-        ]
-        self._one = np.array(one, np.float32)
+        one = np.array([MILLI * sizes.get(d.column, 1.0) for d in demands])
+        milli: IntVector = np.array([d.milli for d in demands], np.int64)
+        self._plain = milli == 0
+        self._needs = np.where(self._plain, MILLI, milli * one / MILLI)
+        self._least = (self._needs * _ALMOST).astype(np.float32)
+        self._wide = int((milli >= 2 * MILLI).sum())
+        """How many requests are for several devices: they are the first."""
+        self._one = one[: self._wide].astype(np.float32)
         """What each of them asks of one device."""
+        parts = np.where([d.column in profiles for d in demands], 0, milli)
+        pieces = np.maximum(1, parts // MILLI)
+        parts = np.minimum(parts, MILLI)
+        self.steps: IntVector = np.unique(parts[parts > 0])
+        worth = find_worth(parts[parts > 0], (often * pieces)[parts > 0])
+        self.of_one = self._read_one(worth)
+        """What is open by one device of which so much is left: ``[left, column]``."""
+        self._place = self._find_places(parts)
         self.host = tuple(
             column
             for column, slot in enumerate(cluster.slots)
             if slot in HOST_SLOTS and any(d.amounts[column] for d in demands)
         )
-        self._rates = []
+        self._rates: list[Matrix] = []
+        self._costs: list[FloatVector] = []
         for column in self.host:
-            amounts = np.array([max(d.amounts[column], _NONE) for d in demands])
-            self._rates.append((needs / amounts).astype(np.float32))
-        self._able, self._kind = _find_able(cluster, demands)
-        self.open_to, self.most = self._find_most(cluster, needs)
-        self.weigh(weights)
+            amounts = np.array([d.amounts[column] for d in demands], np.float64)
+            rates = self._needs / np.maximum(amounts, _NONE)
+            self._rates.append(rates.astype(np.float32))
+            self._costs.append(amounts / self._needs)
+        able, self._kind = _find_able(cluster, demands)
+        self._able = able.astype(np.float32)
+        self.pressure = self._find_pressure(cluster)
+        """How many times as many as usual are expected, and the less it counts what
+        one more could use."""
+        self._together = 1 - ONE_MORE / self.pressure
+        comes = often * self._able.any(axis=0)
+        comes *= (1 - self._together) / max(float(comes.sum()), _NONE)
+        self._alone = np.where(self._plain, 0, comes).astype(np.float32)
+        self.weigh(often)
+
+    def _find_pressure(self, cluster: Cluster) -> float:
+        """Tell how short cores or memory would be if all devices were in use.
+
+        While they suffice, it does not matter by how much.
+        """
+        most = np.zeros(len(cluster.nodes))
+        sizes = dict(zip(self.profiles, self._sizes, strict=True))
+        for column in {d.column for d in self.demands if d.milli}:
+            here = cluster.total_of(column) * sizes.get(column, 1.0)
+            np.maximum(most, here, out=most)
+        supply = float(most.sum())
+        often = self.often * self._able.any(axis=0)
+        devices = float((often * self._needs)[~self._plain].sum())
+        short = 1.0
+        for column in self.host:
+            amounts = np.array([d.amounts[column] for d in self.demands], np.float64)
+            there = float(cluster.total_of(column).sum())
+            wanted = float((often * amounts).sum()) * supply
+            short = max(short, wanted / max(there * devices, _NONE))
+        return float(min(short, _SHORTEST) ** _STEEPLY) if devices else 1.0
+
+    def _read_one(self, worth: FloatVector) -> Matrix:
+        steps = len(self.steps)
+        left = np.arange(MILLI + 1)[:, None]
+        found = np.zeros((MILLI + 1, steps + len(self.profiles) + EXTRA), np.float32)
+        found[:, :steps] = left * (left >= self.steps)
+        found[:, -2] = worth
+        return found
+
+    def _find_places(self, parts: IntVector) -> IntVector:
+        """Return in which column of what is open each request finds its own."""
+        steps = len(self.steps)
+        places = np.searchsorted(self.steps, parts)
+        for index, demand in enumerate(self.demands):
+            if demand.column in self.profiles:
+                places[index] = steps + self.profiles.index(demand.column)
+            elif not demand.milli:
+                places[index] = steps + len(self.profiles) + EXTRA - 1
+        return places
 
     def weigh(self, weights: FloatVector) -> None:
-        """Give the requests other weights."""
-        self.weights = weights / max(float(weights.sum()), 1e-300)
-        self._by_kind = (self._able * self.weights).astype(np.float32)
+        """Say how much of what each request can use of a node it will ask for."""
+        self.weights = weights
+        self._devices = np.where(self._plain, 0, weights).astype(np.float32)
+        self._takes = [(weights * cost).astype(np.float32) for cost in self._costs]
 
-    def _find_most(
-        self, cluster: Cluster, needs: FloatVector
-    ) -> tuple[FloatVector, FloatVector]:
-        """Return what devices each request may have any of, and could use when empty.
+    def meet(self, room: FloatVector, devices: float) -> None:
+        """Weigh requests: *devices* are asked for in all, wherever there is *room*.
 
-        The second is less where cores or memory do not suffice for all devices.
+        Who has room on few nodes comes to each of them the more often; of those who
+        hardly have any left, one is expected.
         """
-        open_to, most = np.zeros(len(needs)), np.zeros(len(needs))
-        hosts = [cluster.total_of(column) + _A_TRACE for column in self.host]
-        for index, demand in enumerate(self.demands):
-            able = self._able[self._kind, index]
-            usable = cluster.total_of(demand.column) * (needs[index] / demand.milli)
-            open_to[index] = (able * usable).sum()
-            for host, rates in zip(hosts, self._rates, strict=True):
-                usable = np.minimum(usable, host * float(rates[index]))
-            most[index] = (able * usable).sum()
-        return open_to, most
+        wanted = self.often * self._needs
+        possible = self._able.any(axis=0) & ~self._plain
+        asked = float(wanted[possible].sum())
+        wanted *= devices / max(asked, _NONE)
+        self.weigh(wanted / np.maximum(room, self._needs))
 
     def read_host(self, cluster: Cluster, rows: IntVector) -> Matrix:
         """Return what each of *rows* has free of what requests ask of the host."""
@@ -131,161 +180,128 @@ class Mix:
         return found
 
     def read_open(self, cluster: Cluster, rows: IntVector) -> Matrix:
-        """Return what each of *rows* has open: ``[row, step or profile]``."""
-        left = cluster.left[rows][:, None, :]
-        steps = len(self.steps)
-        found = np.empty((len(rows), steps + len(self.profiles)), np.float32)
-        found[:, :steps] = (left * (left >= self.steps[:, None])).sum(axis=2)
+        """Return what *rows* have open: ``[row, step, profile or extra]``."""
+        if len(rows) > _TOGETHER:
+            parts = _part(len(rows))
+            return np.concatenate([self.read_open(cluster, rows[p]) for p in parts])
+        left = np.minimum(cluster.left[rows].T, MILLI)
+        found: Matrix = self.of_one.take(left, axis=0).sum(axis=0)
         for index, column in enumerate(self.profiles):
-            free = cluster.free_of(column)[rows]
-            found[:, steps + index] = free * self._sizes[index]
+            cut = found[:, len(self.steps) + index]
+            cut[:] = cluster.free_of(column)[rows] * self._sizes[index]
+            np.maximum(found[:, -2], cut, out=found[:, -2])
+        found[:, -1] = _BOUNDLESS
         return found
 
-    def use(self, free: Matrix, open_: Matrix) -> Matrix:
-        """Return how much each request could use now: ``[row, request]``."""
-        usable = self._reach(free, open_)
-        usable *= usable >= self._least
-        return usable
+    def open_to(self, open_: Matrix, rows: IntVector) -> Matrix:
+        """Return what devices of *rows* alone would let each request use."""
+        # Row by row in memory, without which sums depended on how many rows there are.
+        opened: Matrix = open_.take(self._place, axis=1)
+        opened *= self._able.take(self._kind[rows], axis=0)
+        return opened
 
-    def _reach(self, free: Matrix, open_: Matrix) -> Matrix:
-        """Return how much each could use if whatever there is were enough for it."""
-        reached: Matrix = open_.take(self._place, axis=1)
+    def bound(self, opened: Matrix, free: Matrix) -> Matrix:
+        """Return of what devices give what cores and memory suffice for."""
+        reached = opened
+        most = np.empty_like(opened)
         for index, rates in enumerate(self._rates):
-            np.minimum(reached, free[:, index, None] * rates, out=reached)
-        return reached
+            np.multiply(free[:, index, None], rates, out=most)
+            reached = np.minimum(reached, most, out=None if index == 0 else reached)
+        return reached if self._rates else opened.copy()
 
-    def _use_soon(self, free: Matrix, open_: Matrix) -> Matrix:
-        """Return how much each could use now, or in part once it lacks nothing."""
-        usable = self._reach(free, open_)
-        several = usable[:, self._several]
-        usable *= usable >= self._least
-        if several.size:
-            missing = np.ceil((self._least[self._several] - several) / self._one)
+    def use_soon(self, usable: Matrix, fits: Matrix) -> None:
+        """Leave of what is *usable* what each can use now, or in part before long.
+
+        Those that lack devices use the less the more they lack.
+        """
+        wide = self._wide
+        several = usable[:, :wide].copy()
+        usable *= fits
+        if wide:
+            missing = np.ceil((self._least[:wide] - several) / self._one)
             # Exact, whatever the number of rows, as powers of two are.
             halves = -np.maximum(missing, 0).astype(np.int32)
-            usable[:, self._several] = np.ldexp(several, halves)
-        return usable
+            usable[:, :wide] = np.ldexp(several, halves)
 
     def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
-        """Return what a usual request could use of nodes like *rows*, as expected."""
-        usable = self._use_soon(free, open_)
-        # Not by matrix multiplication: that adds up in another order for more rows,
-        # and may wait for other threads.
-        if len(self._by_kind) == 1:
-            expected = np.einsum("rm,m->r", usable, self._by_kind[0])
-        else:
-            weights = self._by_kind.take(self._kind[rows], axis=0)
-            expected = np.einsum("rm,rm->r", usable, weights)
-        found: FloatVector = expected.astype(np.float64)
+        """Return how much of nodes like *rows* will be used, as expected.
+
+        Each request asks for its part of what it can use there. Together they use
+        devices, cores and memory at some rate; *room* is how much they have used when
+        the first of these is exhausted. Nobody knows how many will come: if it is as
+        likely at any time that no more do, what they use is this. What one more could
+        use counts a little beside it.
+        """
+        if len(rows) > _TOGETHER:
+            parts = _part(len(rows))
+            return np.concatenate(
+                [self.expect(free[part], open_[part], rows[part]) for part in parts]
+            )
+        opened = self.open_to(open_, rows)
+        usable = self.bound(opened, free)
+        # Numbers, since they are multiplied faster than truths.
+        fits = (usable >= self._least).astype(np.float32)
+        self.use_soon(usable, fits)
+        asked = np.maximum(_add_up(usable, self._devices), _NONE)
+        takes = [_add_up(usable, weights) for weights in self._takes]
+        usable *= opened
+        room = (_add_up(usable, self._devices) / asked + open_[:, -2]) / 2
+        for index, taken in enumerate(takes):
+            there = free[:, index] * asked / np.maximum(taken, _NONE)
+            np.minimum(room, there, out=room)
+        found: FloatVector = self._together * asked * room / (asked + room)
+        opened *= fits
+        found += _add_up(opened, self._alone)
         return found
 
-    def room(self, free: Matrix, open_: Matrix) -> FloatVector:
-        """Return how much of the whole cluster each request could use."""
-        usable = self.use(free, open_)
+    def room(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
+        """Return how much of all *rows* each request could use."""
         found = np.zeros(len(self.demands))
-        for kind, able in enumerate(self._able):
-            found += able * usable[self._kind == kind].sum(axis=0, dtype=np.float64)
+        for part in _part(len(rows)):
+            usable = self.bound(self.open_to(open_[part], rows[part]), free[part])
+            usable *= (usable >= self._least).astype(np.float32)
+            found += usable.sum(axis=0, dtype=np.float64)
         return found
 
 
-def gather(
-    cluster: Cluster,
-    learned: Sequence[tuple[ResourceSlots, float]],
-    queue: Sequence[PendingSession],
-) -> list[tuple[Demand, float]]:
-    """Add those who wait, with the labels they insist on, to what has been learned.
-
-    Each of them counts as much as one request that has just come. If that is little to
-    go by, a guess makes up for what is missing.
-    """
-    found: dict[Demand, float] = {}
-    for request, told in learned:
-        # Whatever is told, no sum of it must be infinite or no number.
-        weight = min(told, _MOST_OFTEN) if told > 0 else 0.0
-        demand = read_demand(cluster, request)
-        found[demand] = found.get(demand, 0.0) + weight
-    known: dict[tuple[int, int], Demand] = {}
-    for session in queue[:_LOOKED_AT]:
-        asked = [m.request for m in session.members] or [session.request]
-        for request in asked:
-            # The snapshot keeps these objects, so their identities stay their own.
-            key = (id(request), id(session.labels))
-            wanted = known.get(key)
-            if wanted is None:
-                wanted = known[key] = _read(cluster, request, session.labels)
-            found[wanted] = found.get(wanted, 0.0) + 1.0
-    missing = _ENOUGH - sum(w for demand, w in found.items() if demand.milli)
-    if missing > 0:
-        guess = _guess(cluster)
-        for demand, _ in guess:
-            found[demand] = found.get(demand, 0.0) + missing / len(guess)
-    return list(found.items())
+def _part(count: int) -> list[slice]:
+    return [slice(i, i + _TOGETHER) for i in range(0, count, _TOGETHER)]
 
 
-def _read(
-    cluster: Cluster, request: ResourceSlots, labels: Mapping[str, str]
-) -> Demand:
-    demands: dict[ResourceSlots, Demand] = cluster.known.setdefault(_read, {})
-    demand = demands.get(request)
-    if demand is None:
-        if len(demands) > _MOST_REQUESTS:
-            demands.clear()
-        demand = demands[request] = read_demand(cluster, request)
-    return demand._replace(labels=tuple(sorted(labels.items()))) if labels else demand
-
-
-def find_usual(cluster: Cluster, typical: Usual) -> Usual:
-    """Choose what counts as usual: the most frequent, and all for several devices.
-
-    Without any it is a half, one, two, four and eight devices, each with its share of
-    a node's cores and memory.
-    """
-    asked = [(d, w) for d, w in typical if d.milli > 0 and w > 0]
-    asked.sort(key=lambda item: (item[0].milli < 2 * MILLI, -item[1], item[0]))
-    wide = sum(d.milli >= 2 * MILLI for d, _ in asked)
-    return asked[: max(MOST, min(wide, 2 * MOST))] or _guess(cluster)
+def _add_up(usable: Matrix, weights: Matrix) -> FloatVector:
+    # Not by matrix multiplication: that adds up in another order for more rows, and
+    # may wait for other threads.
+    found: FloatVector = np.einsum("rm,m->r", usable, weights).astype(np.float64)
+    return found
 
 
 def weigh(cluster: Cluster, usual: Usual) -> tuple[Mix, Matrix, Matrix]:
-    """Weigh requests by how often they come and how little of the cluster is for them.
-
-    It is the slope of the expected logarithm of what requests can use, so that the
-    last node for one kind counts as much as half of the nodes for another. What they
-    could not use of an empty cluster either, for want of cores or memory, is not left
-    out: who needs much beside a device is no reason to refuse those who need little.
+    """Weigh requests by how often they come and how much of the cluster is for them.
 
     What nodes have free and open now, which has to be read for it, comes with it.
     """
     often = np.array([weight for _, weight in usual], np.float64)
-    often *= [max(1.0, demand.milli / MILLI) ** _WIDER for demand, _ in usual]
-    mix = _recall(cluster, tuple(demand for demand, _ in usual))
+    often /= max(float(often.sum()), 1e-300)
+    mix = _recall(cluster, tuple(demand for demand, _ in usual), often)
     rows = np.arange(len(cluster.nodes))
     free, open_ = mix.read_host(cluster, rows), mix.read_open(cluster, rows)
-    part = mix.room(free, open_) / np.maximum(mix.most, _NONE)
-    part *= mix.open_to / (MILLI * _count_devices(cluster))
-    mix.weigh(often / np.maximum(part, _SCARCE))
+    left = np.maximum(open_[:, :-EXTRA].max(axis=1, initial=0.0), cluster.total_left)
+    asked = AHEAD * mix.pressure * float(left.sum())
+    mix.meet(mix.room(free, open_, rows), asked)
     return mix, free, open_
 
 
-def _recall(cluster: Cluster, demands: tuple[Demand, ...]) -> Mix:
+def _recall(cluster: Cluster, demands: tuple[Demand, ...], often: FloatVector) -> Mix:
     """Return a mix of these requests of one's own; its arrays are made once."""
-    key = (Mix, demands)
+    key = (Mix, demands, often.tobytes())
     known = cluster.known.get(key)
     if known is None:
         mixes = [k for k in cluster.known if isinstance(k, tuple) and k[0] is Mix]
         for old in mixes[: len(mixes) - _MOST_MIXES + 1]:
             del cluster.known[old]
-        known = cluster.known[key] = Mix(cluster, demands, np.ones(len(demands)))
+        known = cluster.known[key] = Mix(cluster, demands, often)
     mix: Mix = copy(known)
     return mix
-
-
-def _count_devices(cluster: Cluster) -> int:
-    known = cluster.known.get(_count_devices)
-    if known is None:
-        count = sum(d.kind != "host" for n in cluster.nodes for d in n.devices)
-        known = cluster.known[_count_devices] = max(1, count)
-    return int(known)
 
 
 def _size(cluster: Cluster, column: int) -> float:
@@ -314,7 +330,6 @@ def _find_able(
     able = np.ones((len(cluster.nodes), len(demands)), bool)
     labelled: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for index, demand in enumerate(demands):
-        able[:, index] = cluster.total_of(demand.column) > 0
         for column, amount in enumerate(demand.amounts):
             if amount:
                 able[:, index] &= cluster.total_of(column) >= amount
@@ -329,39 +344,3 @@ def _find_able(
     found = [np.frombuffer(row, np.bool_) for row in kinds]
     shape = (len(found), len(demands))
     return np.array(found, np.float64).reshape(shape), np.array(kind, np.int64)
-
-
-def _guess(cluster: Cluster) -> Usual:
-    known: Usual | None = cluster.known.get(_guess)
-    if known is None:
-        known = cluster.known[_guess] = _find_guess(cluster)
-    return known
-
-
-def _find_guess(cluster: Cluster) -> Usual:
-    found: dict[Demand, float] = {}
-    columns = sorted(
-        {
-            cluster.column[slot]
-            for node in cluster.nodes
-            for device in node.devices
-            if device.kind != "host"
-            for slot in (*device.total, *device.profiles)
-        }
-    )
-    for column in columns:
-        nodes = cluster.total_of(column)
-        if not nodes.any():
-            continue
-        most = int(nodes.max())
-        row = int(nodes.argmax())
-        for milli in (MILLI // 2, MILLI, 2 * MILLI, 4 * MILLI, 8 * MILLI):
-            if milli > most or (milli < MILLI and cluster.is_profile(column)):
-                continue
-            amounts = [0] * len(cluster.slots)
-            for host, slot in enumerate(cluster.slots):
-                if slot in HOST_SLOTS:
-                    amounts[host] = int(cluster.total_of(host)[row]) * milli // most
-            amounts[column] = milli
-            found[Demand(tuple(amounts), column, milli)] = 1.0
-    return list(found.items())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from backendai_hub.core.vfolders import HOST_LABEL
 from backendai_hub.scheduling.snapshot import NodeState, PendingSession
 
 Vector = NDArray[np.int64]
@@ -69,10 +70,7 @@ class Obstacles:
             "runs an agent that is too old for this; upgrade it",
         )
         for label, value in session.labels.items():
-            yield (
-                ~self.read_label(label).equals(value),
-                f"is not labelled {label}={value}",
-            )
+            yield ~self.read_label(label).equals(value), _lacks(label, value)
 
     def read_label(self, label: str) -> _Property:
         """Return which nodes have which value of *label*, or none."""
@@ -81,3 +79,10 @@ class Obstacles:
             values = [node.labels.get(label) for node in self._nodes]
             known = self._labels[label] = _Property(values)
         return known
+
+
+def _lacks(label: str, value: str) -> str:
+    """Say what a node is not; those of storage hosts are labels of the platform's."""
+    if label.startswith(HOST_LABEL):
+        return f"is without the storage host {label.removeprefix(HOST_LABEL)}"
+    return f"is not labelled {label}={value}"

@@ -7,23 +7,28 @@ no room are not tried again in the same pass, since a pass only takes room away.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heapreplace
+from itertools import islice
 
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.garbage import uncollected
-from backendai_hub.scheduling.limits import Charge, Limits
-from backendai_hub.scheduling.lines import Build, Line, split_queue
+from backendai_hub.scheduling.limits import Charge, Limits, Rooms
+from backendai_hub.scheduling.lines import Build, Line
+from backendai_hub.scheduling.skimming import skim
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
     Placement,
     Plan,
     Snapshot,
 )
+from backendai_hub.scheduling.splitting import split_queue
 
 Limit = int | Callable[[int], bool] | None
 """How far to go: so many sessions, or until it says stop to the number decided."""
 
+_MOST_TOLD = 5000
+"""Of so many who cannot start anyway a run tells at most."""
 _MOST_KNOWN = 4096
 """Of so many requests it is kept what they count; a long queue may share none."""
 
@@ -37,10 +42,19 @@ class Pass:
     """A pass that can be left and gone on with: each ``run`` tells what is new."""
 
     @uncollected()
-    def __init__(self, snapshot: Snapshot, build: Build = Cluster) -> None:
-        self._snapshot = snapshot
+    def __init__(
+        self, snapshot: Snapshot, build: Build = Cluster, *, skims: bool = False
+    ) -> None:
+        """Begin a pass; one that *skims* tells of who cannot start in no order."""
         self._limits = Limits(snapshot.scopes)
         self._charges: dict[int, Charge] = {}
+        self._rooms: dict[int, Rooms] = {}
+        self._aside: Iterator[tuple[str, str]] = iter(())
+        self._are_aside = 0
+        if skims:
+            snapshot, aside = skim(snapshot, self._refuse)
+            self._aside, self._are_aside = iter(aside.items()), len(aside)
+        self._snapshot = snapshot
         self._lines = split_queue(snapshot, build)
         for line in self._lines:
             line.begin(self._is_allowed)
@@ -50,15 +64,18 @@ class Pass:
         """The next of each line: those of the highest priority first, then in turn."""
 
     @uncollected()
-    def run(self, limit: Limit = None) -> Plan:
-        """Decide about sessions until there are no more, or *limit* says stop."""
+    def run(self, limit: Limit = None, *, most_placed: int | None = None) -> Plan:
+        """Decide about sessions until there are no more, or *limit* says stop.
+
+        Or until so many have been placed.
+        """
         placements: list[Placement] = []
         waiting: dict[str, str] = {}
         stop = limit if callable(limit) else None
         most = limit if isinstance(limit, int) else None
         heads, lines, queue = self._heads, self._lines, self._snapshot.queue
         decided = 0
-        while heads:
+        while heads and len(placements) != most_placed:
             if decided == most or (stop is not None and stop(decided)):
                 break
             (_, index), place = heads[0]
@@ -75,6 +92,9 @@ class Pass:
                 heappop(heads)
             else:
                 heapreplace(heads, (head, place))
+        if self._are_aside:
+            waiting.update(islice(self._aside, _MOST_TOLD))
+            self._are_aside = max(0, self._are_aside - _MOST_TOLD)
         return Plan(
             placements=tuple(placements),
             waiting=waiting,
@@ -82,10 +102,15 @@ class Pass:
             preemptions=tuple(p for line in lines for p in line.preemptions),
             returned={i: why for line in lines for i, why in line.returned.items()},
             decided=decided,
-            complete=not heads,
+            complete=not (heads or self._are_aside),
             windows=self._snapshot.windows,
             faults={line.group: line.fault.any for line in lines if line.fault.any},
         )
+
+    def is_overtaken_by(self, session: PendingSession) -> bool:
+        """Tell whether *session*, who has just come, may be before all undecided."""
+        lines = (self._lines[place] for _, place in self._heads)
+        return any(line.is_overtaken_by(session) for line in lines)
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -100,7 +125,11 @@ class Pass:
     def _decide(self, line: Line, session: PendingSession) -> Placement | str:
         """Place *session*, or say why it waits."""
         limits, charge = self._limits, self._charge(session)
-        rooms = limits.of(session.scopes)
+        rooms = self._rooms.get(id(session.scopes))
+        if rooms is None:
+            if len(self._rooms) > _MOST_KNOWN:
+                self._rooms.clear()
+            rooms = self._rooms[id(session.scopes)] = limits.of(session.scopes)
         reason = ""
         if not limits.allow(rooms, charge):
             reason = limits.explain(session.scopes, charge)
@@ -114,6 +143,12 @@ class Pass:
         if not isinstance(found, str):
             limits.take(rooms, charge)
         return found
+
+    def _refuse(self, session: PendingSession) -> str:
+        """Say which limits are in the way of *session*; nothing if none is."""
+        if self._is_allowed(session):
+            return ""
+        return self._limits.explain(session.scopes, self._charge(session))
 
     def _is_allowed(self, session: PendingSession) -> bool:
         """Tell whether no limit is in the way of *session* as things are."""

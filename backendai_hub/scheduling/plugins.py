@@ -7,8 +7,10 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from backendai_hub.scheduling.fragmentation import Fragmentation
+from backendai_hub.scheduling.guards import is_own
 from backendai_hub.scheduling.ordering import SEQUENCERS, Sequencer
 from backendai_hub.scheduling.scoring import PlacementPolicy
+from backendai_hub.scheduling.snapshot import GroupPolicy
 from backendai_hub.scheduling.strategies import Concentrated, Dispersed, RoundRobin
 
 SEQUENCERS_GROUP: Final = "backendai_hub.sequencers"
@@ -53,6 +55,12 @@ def find_placement(name: str) -> PlacementPolicy:
     """Return the placement policy called *name*."""
     found = _PLACEMENTS.get(name)
     return found or _load(PLACEMENTS_GROUP, name)
+
+
+def follows_own(policy: GroupPolicy) -> bool:
+    """Tell whether a group follows policies that come with the product; loads none."""
+    named = (SEQUENCERS.get(policy.sequencer), _PLACEMENTS.get(policy.placement))
+    return all(map(is_own, named))
 
 
 @lru_cache(maxsize=64)

@@ -26,28 +26,37 @@ class Sum:
 class Account(Sum):
     """One slot of one scope; what changes is passed on to those that add it up."""
 
-    __slots__ = ("claimed", "guaranteed", "maximum", "sums", "used")
+    __slots__ = ("claimed", "everybody", "guaranteed", "maximum", "siblings", "used")
 
-    def __init__(self, guaranteed: int, maximum: int | None, *sums: Sum) -> None:
+    def __init__(
+        self, guaranteed: int, maximum: int | None, siblings: Sum, everybody: Sum
+    ) -> None:
         super().__init__()
-        self.guaranteed, self.maximum, self.sums = guaranteed, maximum, sums
+        self.guaranteed, self.maximum = guaranteed, maximum
+        self.siblings, self.everybody = siblings, everybody
         self.used = self.claimed = 0
-        self.renew()
+        self.change()
 
-    def renew(self) -> None:
-        """Reckon with what is used and claimed by now."""
+    def change(self, used: int = 0, claimed: int = 0) -> None:
+        """Reckon with so much more being used and claimed."""
+        self.used += used
+        self.claimed = due = self.claimed + claimed
         # What a scope holds beyond its guarantee uses its claims up.
-        idle, due = self.guaranteed - self.used, self.claimed
+        idle = self.guaranteed - self.used
         if idle < 0:  # noqa: PLR1730 - max() is a call, too
             idle = 0
         if due > idle:  # noqa: PLR1730 - so is min()
             due = idle
-        more_idle, more_due = idle - self.idle, due - self.due
-        if more_idle or more_due:
-            self.idle, self.due = idle, due
-            for one in self.sums:
-                one.idle += more_idle
-                one.due += more_due
+        if idle != self.idle:
+            more = idle - self.idle
+            self.idle = idle
+            self.siblings.idle += more
+            self.everybody.idle += more
+        if due != self.due:
+            more = due - self.due
+            self.due = due
+            self.siblings.due += more
+            self.everybody.due += more
 
 
 class Scope:

@@ -92,12 +92,14 @@ class QuotaTree:
         self._scopes: dict[Path, Scope] = {(): Scope((), ScopeQuota(), {}, {})}
         self._chains: dict[Path, Chain] = {}
         self._claims: dict[str, Claim] = {}
+        self._taken: list[tuple[str, Chain]] = []
+        """Who has been counted, but for what others are due the less for it."""
         for path in quotas:
-            self._chain(path)
+            self.chain(path)
         for path, held in (live or {}).items():
             self.take(path, held)
 
-    def _chain(self, path: Path) -> Chain:
+    def chain(self, path: Path) -> Chain:
         """Return the scopes of a user's path that have a quota, or a sibling has."""
         chain = self._chains.get(path)
         if chain is None:
@@ -133,14 +135,40 @@ class QuotaTree:
 
     def take(self, path: Path, amounts: Amounts, claim: str = "") -> None:
         """Note that a user has got these amounts, and so what they *claim*."""
+        self._settle()
         fulfilled = self._claims.pop(claim, ())
         for account, amount in fulfilled:
             account.claimed -= amount
-        for slot, account in self._chain(path).accounts:
+        for slot, account in self.chain(path).accounts:
             amount = amounts.get(slot, 0)
             if amount or fulfilled:
+                account.change(amount)
+
+    def count(self, chain: Chain, amounts: Amounts, claim: str) -> None:
+        """Take these amounts, which :meth:`is_clear` has allowed.
+
+        What is due to everybody else is reckoned with once it matters: until then there
+        seems to be more of it than there is.
+        """
+        for slot, account in chain.accounts:
+            amount = amounts.get(slot)
+            if amount:
                 account.used += amount
-                account.renew()
+        self._taken.append((claim, chain))
+
+    def _settle(self) -> None:
+        """Reckon with who has been counted."""
+        if not self._taken:
+            return
+        chains: dict[int, Chain] = {}
+        for claim, chain in self._taken:
+            for account, amount in self._claims.pop(claim, ()):
+                account.claimed -= amount
+            chains[id(chain)] = chain
+        self._taken.clear()
+        for chain in chains.values():
+            for _, account in chain.accounts:
+                account.change()
 
     def give(self, path: Path, amounts: Amounts) -> None:
         """Note that a user has given these amounts back."""
@@ -152,44 +180,44 @@ class QuotaTree:
         In each scope that stays within its guarantee with it and with what has claimed
         before. What waits for something else than room claims nothing.
         """
+        self._settle()
         self.withdraw(name)
         found = tuple(
             (account, amount)
-            for scope in self._chain(path).scopes
+            for scope in self.chain(path).scopes
             if scope.is_entitled(asked, claims=True)
             for slot, account in scope.accounts.items()
             if account.guaranteed and (amount := asked.get(slot, 0))
         )
         for account, amount in found:
-            account.claimed += amount
-            account.renew()
+            account.change(claimed=amount)
         if found:
             self._claims[name] = found
 
     def withdraw(self, name: str) -> None:
         """Forget a claim, if there is one."""
+        self._settle()
         for account, amount in self._claims.pop(name, ()):
-            account.claimed -= amount
-            account.renew()
+            account.change(claimed=-amount)
 
     # --- whether something may start -------------------------------------------------
 
     def is_within(self, path: Path, asked: Amounts) -> bool:
         """Tell whether no maximum is in the way of a request."""
-        for slot, maximum, account in self._chain(path).limited:
+        for slot, maximum, account in self.chain(path).limited:
             amount = asked.get(slot, 0)
             if amount and account.used + amount > maximum:
                 return False
         return True
 
     def is_clear(
-        self, path: Path, asked: Amounts, free: Amounts, *, stays: bool = False
+        self, chain: Chain, asked: Amounts, free: Amounts, *, stays: bool = False
     ) -> bool:
         """Tell quickly whether nobody could have anything against a request.
 
         If so, it may start; if not, it may all the same: :meth:`judge` knows.
         """
-        for slot, maximum, account in self._chain(path).limited:
+        for slot, maximum, account in chain.limited:
             if account.used + asked.get(slot, 0) > maximum:
                 return False
         for slot, everybody in self._everybody.items():
@@ -216,7 +244,7 @@ class QuotaTree:
         return Verdict(entitled=entitled, overruns=overruns, kept=in_the_way)
 
     def _overruns(self, path: Path, asked: Amounts) -> Iterator[Overrun]:
-        for scope in self._chain(path).scopes:
+        for scope in self.chain(path).scopes:
             for slot, account in scope.accounts.items():
                 amount, used = asked.get(slot, 0), account.used
                 maximum = account.maximum
@@ -225,7 +253,7 @@ class QuotaTree:
 
     def entitled(self, path: Path, asked: Amounts) -> tuple[Path, ...]:
         """Return the scopes that stay within their guarantees with a request."""
-        return tuple(s.path for s in self._chain(path).scopes if s.is_entitled(asked))
+        return tuple(s.path for s in self.chain(path).scopes if s.is_entitled(asked))
 
     def kept_from(
         self, path: Path, entitled: Sequence[Path], *, stays: bool = False
@@ -235,9 +263,10 @@ class QuotaTree:
         For who *stays*, all that its siblings are guaranteed and do not use.
         """
         kept: dict[str, int] = {}
+        self._settle()
         if not (stays or self._claims):
             return kept
-        for scope in self._chain(path).scopes:
+        for scope in self.chain(path).scopes:
             if scope.path in entitled:
                 continue
             for slot, inside in scope.siblings.items():

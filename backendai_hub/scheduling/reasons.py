@@ -314,7 +314,8 @@ def explain_never(cluster: Cluster, session: PendingSession) -> str | None:
 def _why_unusable(cluster: Cluster, session: PendingSession) -> str:
     obstacles, words = cluster.obstacles(session)
     left = {words[int(c)] for c in np.unique(obstacles[_group(cluster, session)])}
-    labels = sorted(w for w in left if w.startswith(("is not labelled", "is not one")))
+    known = ("is not labelled", "is not one", "is without")
+    labels = sorted(word for word in left if word.startswith(known))
     return f"every node {labels[0]}" if labels else "no node can run this image"
 
 

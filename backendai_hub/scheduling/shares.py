@@ -23,6 +23,8 @@ Path = tuple[str, ...]
 Amounts = Mapping[str, int]
 
 _NONE: Mapping[str, int] = MappingProxyType({})
+_MOST_KNOWN = 4096
+"""Of so many requests it is kept what they count; a long queue may share none."""
 
 
 class ShareState(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +174,7 @@ class ShareTree:
         ]
         self._column = {slot: i for i, slot in enumerate(slots)}
         self._capacity = [shares.capacity[slot] for slot in slots]
+        self._asked: dict[int, list[tuple[int, int]]] = {}
         self._root = _Scope(None, 1.0, 0.0)
         self._scopes: dict[Path, _Scope] = {}
         self._fill(queue, shares, levels)
@@ -283,7 +286,13 @@ class ShareTree:
         scope = self._owner
         if scope is None or index != self._given:
             raise ValueError(f"{index} is not the candidate that was given last")
-        amounts = self._columns(amounts_of(self._queue[index]))
+        asked = amounts_of(self._queue[index])
+        # The queue keeps these objects, so their identities stay their own.
+        amounts = self._asked.get(id(asked))
+        if amounts is None:
+            if len(self._asked) > _MOST_KNOWN:
+                self._asked.clear()
+            amounts = self._asked[id(asked)] = self._columns(asked)
         capacity = self._capacity
         # This is what a placement costs, so it does what `_add` does without its call.
         while (parent := scope.parent) is not None:

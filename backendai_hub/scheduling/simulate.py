@@ -10,26 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
-import msgspec
 from msgspec.structs import replace
 
 from backendai_hub.core.errors import InvalidRequestError, TooLargeError
 from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.scheduling.changes import charge_of
 from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.held import held_by, owner_of
 from backendai_hub.scheduling.kept_nodes import KeptNodes
+from backendai_hub.scheduling.outcome import Displaced, Moment, Outcome, Wait
 from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.scenario import (
-    Arrival,
-    Scenario,
-    default_groups,
-    held_by,
-    is_wide,
-    owner_of,
-)
-from backendai_hub.scheduling.shares import Path, path_of
+from backendai_hub.scheduling.scenario import Arrival, Scenario, default_groups, is_wide
+from backendai_hub.scheduling.shares import path_of
 from backendai_hub.scheduling.simulated_use import Held, Use
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
@@ -71,57 +65,6 @@ class Nodes(Protocol):
     def give(self, node: str, shares: Sequence[Share], owner: str) -> None:
         """Note that it has ended."""
         ...
-
-
-class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """How long one session has waited; None is to the end, and longer."""
-
-    session: str
-    owner: Path
-    request: ResourceSlots
-    since: int
-    seconds: int | None
-    wide: bool
-    added: bool
-    reason: str = ""
-
-
-class Displaced(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that had to go, for whom, and why that one."""
-
-    at: int
-    session: str
-    owner: Path
-    by: str
-    by_owner: Path
-    kind: Literal["priority", "reclaim"]
-    mode: Literal["terminate", "reschedule"]
-    ran: int
-    """For how many seconds it had run."""
-
-
-class Moment(msgspec.Struct, frozen=True):
-    """How things are from some time on."""
-
-    at: int
-    waiting: int
-    running: int
-    used: Mapping[str, int]
-
-
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What has happened."""
-
-    begins: int
-    ends: int
-    waits: tuple[Wait, ...]
-    moments: tuple[Moment, ...]
-    capacity: Mapping[str, int]
-    shares: Mapping[Path, float]
-    """What each project has had, of the slot it has had most of, over its weight."""
-    passes: int
-    displaced: tuple[Displaced, ...] = ()
-    """Who had to go for another, in the order of time."""
 
 
 def check_bounds(scenario: Scenario) -> None:

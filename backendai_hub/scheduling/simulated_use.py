@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaScope
-from backendai_hub.scheduling.scenario import Arrival, Scenario, held_by, owner_of
+from backendai_hub.scheduling.held import held_by, owner_of
+from backendai_hub.scheduling.scenario import Arrival, Scenario
 from backendai_hub.scheduling.shares import Path, ShareState, path_of
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,

@@ -246,6 +246,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     windows: tuple[ReservedWindow, ...] = ()
     reserved: tuple[Reservation, ...] = ()
     """What passes before have reserved: those who wait for it do not lose it again."""
+    shown: Mapping[str, tuple[PendingSession, ...]] = {}
+    """The first of some groups' queues, who show what is asked for there, if not all
+    of them are in ``queue``."""
+    whole: bool = True
+    """Whether everybody is looked at; nothing new is reserved for who may not be the
+    first."""
     now: int = 0
 
 

@@ -16,7 +16,7 @@ from backendai_hub.scheduling.snapshot import (
     ScopeQuota,
     Share,
 )
-from backendai_hub.scheduling.trace import (
+from backendai_hub.scheduling.trace_records import (
     Amounts,
     Record,
     TraceDevice,

@@ -10,13 +10,9 @@ from msgspec.structs import replace
 
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.scheduling.held import owner_of
 from backendai_hub.scheduling.plugins import find_placement, find_sequencer
-from backendai_hub.scheduling.scenario import (
-    Arrival,
-    Scenario,
-    default_groups,
-    owner_of,
-)
+from backendai_hub.scheduling.scenario import Arrival, Scenario, default_groups
 from backendai_hub.scheduling.shares import Path, path_of
 from backendai_hub.scheduling.snapshot import GroupPolicy, NodeState, ScopeQuota
 
@@ -93,9 +89,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         changed: dict[Path, float] = {}
         for name, weight in self.weights.items():
             found = [
-                path
-                for path in _paths(scenario)
-                if name in {path[-1], scenario.names.get(path[-1], path[-1])}
+                path for path in _paths(scenario) if _is_called(path, name, scenario)
             ]
             if not found:
                 raise InvalidRequestError(
@@ -129,8 +123,7 @@ def _find(change: QuotaChange, scenario: Scenario) -> list[Path]:
     found = [
         path
         for path in sorted(_paths(scenario))
-        if len(path) == depth
-        and change.name in {path[-1], scenario.names.get(path[-1], path[-1])}
+        if len(path) == depth and _is_called(path, change.name, scenario)
     ]
     if not found:
         raise InvalidRequestError(
@@ -138,6 +131,19 @@ def _find(change: QuotaChange, scenario: Scenario) -> list[Path]:
             " anything, so what it is guaranteed changes nothing"
         )
     return found
+
+
+def _is_called(path: Path, name: str, scenario: Scenario) -> bool:
+    """Tell whether *name* means that scope.
+
+    Projects of several domains may have one name: with the domain before it, it means
+    one of them.
+    """
+    called = {path[-1], scenario.names.get(path[-1], path[-1])}
+    if len(path) == _DEPTHS[ScopeKind.PROJECT]:
+        domain = scenario.names.get(path[0], path[0])
+        called |= {f"{domain}:{project}" for project in called}
+    return name in called
 
 
 def _paths(scenario: Scenario) -> set[Path]:

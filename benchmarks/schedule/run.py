@@ -1,7 +1,7 @@
 """How long from *Start* to a node, and how many at once?
 
     python -m benchmarks.schedule.run [--quiet 100] [--burst 1000] [--connections 16]
-        [--users 20] [--json FILE]
+        [--users 20] [--crowd 0] [--json FILE]
 
 One real service on PostgreSQL with one node that has room for everybody. The node's
 agent is stopped once it has joined, so that nothing but the service works.
@@ -13,6 +13,11 @@ agent is stopped once it has joined, so that nothing but the service works.
   what an answer costs the service in processor time, how long each waits for its place
   from the beginning of its request's transaction, and how long until all of them are
   placed.
+
+With a *crowd*, so many sessions wait all the while, before everybody else, for a quota
+that leaves them nothing. Then what the API answers meanwhile is measured as well, and
+how long after its start the service places the first, and has told everybody why they
+wait.
 """
 
 from __future__ import annotations
@@ -27,7 +32,9 @@ from typing import Any
 
 import psycopg
 
+from backendai_hub.core.sessions import WAITING_WORDS, SessionStatus
 from benchmarks.api.servers import database, postgres, processor
+from benchmarks.schedule.crowd import fill
 from tests.harness import API, Stack
 
 SETTINGS = (
@@ -62,6 +69,14 @@ class Watch:
         row = await cursor.fetchone()
         return 0 if row is None else int(row[0])
 
+    async def newest(self) -> str:
+        """Return the id of the newest session."""
+        cursor = await self._connection.execute(
+            "SELECT id FROM sessions ORDER BY created_at DESC, id DESC LIMIT 1"
+        )
+        row = await cursor.fetchone()
+        return "" if row is None else str(row[0])
+
     async def waits(self, newest: int) -> list[float]:
         """Return how long so many of the newest waited for their place, in seconds."""
         cursor = await self._connection.execute(
@@ -70,6 +85,19 @@ class Watch:
             (newest,),
         )
         return [float(row[0]) for row in await cursor.fetchall()]
+
+    async def until_told(self) -> float:
+        """Return the moment at which everybody knows why they wait."""
+        while True:
+            cursor = await self._connection.execute(
+                "SELECT count(*) FROM sessions"
+                " WHERE status = 'PENDING' AND reason = %s",
+                (WAITING_WORDS[SessionStatus.PENDING],),
+            )
+            row = await cursor.fetchone()
+            if row is not None and not row[0]:
+                return time.perf_counter()
+            await asyncio.sleep(0.5)
 
     async def until(self, placed: int, pause: float = 0.001) -> float:
         """Return the moment at which so many have been placed."""
@@ -143,6 +171,39 @@ async def measure_burst(
     }
 
 
+async def gather_crowd(
+    stack: Stack, by: tuple[str, API], url: str, watch: Watch, crowd: int
+) -> dict[str, Any]:
+    """Let many wait, and start the service anew; return how long it takes to settle."""
+    user, api = by
+    known = await watch.count_placed()
+    await ask(api, user, 0)
+    await watch.until(known + 1)
+    pattern = await watch.newest()
+    stack.programs["service"].stop()
+    await asyncio.to_thread(fill, url, pattern, crowd)
+    await stack.start_service(*SETTINGS)
+    began = time.perf_counter()
+    await ask(api, user, 1)
+    done = await watch.until(known + 2)
+    told = await watch.until_told()
+    return {
+        "first_placed_s": round(done - began, 2),
+        "all_told_s": round(told - began, 2),
+    }
+
+
+async def measure_answers(api: API, count: int = 200) -> list[float]:
+    """Ask for one's own sessions, which the service answers beside all else."""
+    took = []
+    for _ in range(count):
+        began = time.perf_counter()
+        await api.get("api/sessions?limit=20")
+        took.append(time.perf_counter() - began)
+        await asyncio.sleep(0.02)
+    return took
+
+
 def quantiles(seconds: list[float]) -> dict[str, float]:
     ordered = sorted(seconds)
     return {
@@ -155,6 +216,7 @@ async def run(folder: Path, url: str, options: argparse.Namespace) -> dict[str, 
     stack = Stack(folder, url)
     users = [f"user-{n}" for n in range(options.users)]
     apis = [(user, stack.client(user)) for user in users]
+    found: dict[str, Any] = {"crowd": options.crowd}
     try:
         await stack.start_service(*SETTINGS)
         await stack.start_agent()
@@ -163,11 +225,20 @@ async def run(folder: Path, url: str, options: argparse.Namespace) -> dict[str, 
             await api.__aenter__()
             await api.get("api/me")
         async with Watch(url) as watch:
+            if options.crowd:
+                found |= await gather_crowd(stack, apis[0], url, watch, options.crowd)
             await measure_quiet(apis, watch, 10)  # to warm up
-            quiet = await measure_quiet(apis, watch, options.quiet)
             pid = stack.programs["service"].pid
-            burst = await measure_burst(apis, watch, pid, options)
-        return {"submit_to_scheduled_ms": quantiles(quiet), "burst": burst}
+            used = processor(pid)
+            quiet = await measure_quiet(apis, watch, options.quiet)
+            found["submit_to_scheduled_ms"] = quantiles(quiet)
+            used = processor(pid) - used
+            found["service_cpu_ms"] = round(1000 * used / options.quiet, 1)
+            if options.crowd:
+                found["answer_ms"] = quantiles(await measure_answers(apis[0][1]))
+            if options.burst:
+                found["burst"] = await measure_burst(apis, watch, pid, options)
+        return found
     finally:
         for _, api in apis:
             await api.__aexit__()
@@ -180,6 +251,7 @@ def main() -> None:
     parser.add_argument("--burst", type=int, default=1000)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--users", type=int, default=20)
+    parser.add_argument("--crowd", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with (

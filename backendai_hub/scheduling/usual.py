@@ -1,0 +1,128 @@
+"""What people usually ask for: what has been learned, who waits, and else a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from backendai_hub.core.slots import MILLI, ResourceSlots
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.layouts import HOST_SLOTS
+from backendai_hub.scheduling.scoring import Demand
+from backendai_hub.scheduling.shapes import read_demand
+from backendai_hub.scheduling.snapshot import PendingSession
+
+Usual = Sequence[tuple[Demand, float]]
+
+MOST: Final = 48
+"""How many requests count as usual at most; the cost of a decision grows with it."""
+MOST_PLAIN: Final = 16
+"""How many requests without accelerators count beside them."""
+_MOST_WIDE: Final = 128
+"""Requests for several devices all count, up to so many."""
+_ENOUGH: Final = 20.0
+"""How many requests say what is usual without a guess."""
+LOOKED_AT: Final = 1000
+"""How many of those who wait are looked at."""
+_MOST_OFTEN: Final = 1e12
+_MOST_REQUESTS: Final = 4096
+"""Of so many requests it is remembered what they are as demands."""
+
+
+def gather(
+    cluster: Cluster,
+    learned: Sequence[tuple[ResourceSlots, float]],
+    queue: Sequence[PendingSession],
+) -> list[tuple[Demand, float]]:
+    """Add those who wait, with the labels they insist on, to what has been learned.
+
+    Each of them counts as much as one request that has just come. If that is little to
+    go by, a guess makes up for what is missing.
+    """
+    found: dict[Demand, float] = {}
+    for request, told in learned:
+        # Whatever is told, no sum of it must be infinite or no number.
+        weight = min(told, _MOST_OFTEN) if told > 0 else 0.0
+        demand = read_demand(cluster, request)
+        found[demand] = found.get(demand, 0.0) + weight
+    known: dict[tuple[int, int], Demand] = {}
+    for session in queue[:LOOKED_AT]:
+        asked = [m.request for m in session.members] or [session.request]
+        for request in asked:
+            # The snapshot keeps these objects, so their identities stay their own.
+            key = (id(request), id(session.labels))
+            wanted = known.get(key)
+            if wanted is None:
+                wanted = known[key] = _read(cluster, request, session.labels)
+            found[wanted] = found.get(wanted, 0.0) + 1.0
+    missing = _ENOUGH - sum(w for demand, w in found.items() if demand.milli)
+    if missing > 0:
+        guess = _guess(cluster)
+        for demand, _ in guess:
+            found[demand] = found.get(demand, 0.0) + missing / len(guess)
+    return list(found.items())
+
+
+def _read(
+    cluster: Cluster, request: ResourceSlots, labels: Mapping[str, str]
+) -> Demand:
+    demands: dict[ResourceSlots, Demand] = cluster.known.setdefault(_read, {})
+    demand = demands.get(request)
+    if demand is None:
+        if len(demands) > _MOST_REQUESTS:
+            demands.clear()
+        demand = demands[request] = read_demand(cluster, request)
+    return demand._replace(labels=tuple(sorted(labels.items()))) if labels else demand
+
+
+def find_usual(cluster: Cluster, typical: Usual) -> Usual:
+    """Choose what counts as usual: the most frequent, and all for several devices.
+
+    Without any it is a half, one, two, four and eight devices, each with its share of
+    a node's cores and memory.
+    """
+    asked = [(d, w) for d, w in typical if w > 0]
+    asked.sort(key=lambda item: (item[0].milli < 2 * MILLI, -item[1], item[0]))
+    there = [item for item in asked if item[0].milli]
+    wide = sum(d.milli >= 2 * MILLI for d, _ in there)
+    most = max(MOST, min(wide, _MOST_WIDE))
+    plain = [item for item in asked if not item[0].milli and any(item[0].amounts)]
+    chosen = there[:most] or _guess(cluster)
+    return [*chosen, *plain[:MOST_PLAIN]] if chosen else []
+
+
+def _guess(cluster: Cluster) -> Usual:
+    known: Usual | None = cluster.known.get(_guess)
+    if known is None:
+        found = sorted(_find_guess(cluster), key=lambda g: g[0].milli < 2 * MILLI)
+        known = cluster.known[_guess] = found
+    return known
+
+
+def _find_guess(cluster: Cluster) -> Usual:
+    found: dict[Demand, float] = {}
+    columns = sorted(
+        {
+            cluster.column[slot]
+            for node in cluster.nodes
+            for device in node.devices
+            if device.kind != "host"
+            for slot in (*device.total, *device.profiles)
+        }
+    )
+    for column in columns:
+        nodes = cluster.total_of(column)
+        if not nodes.any():
+            continue
+        most = int(nodes.max())
+        row = int(nodes.argmax())
+        for milli in (MILLI // 2, MILLI, 2 * MILLI, 4 * MILLI, 8 * MILLI):
+            if milli > most or (milli < MILLI and cluster.is_profile(column)):
+                continue
+            amounts = [0] * len(cluster.slots)
+            for host, slot in enumerate(cluster.slots):
+                if slot in HOST_SLOTS:
+                    amounts[host] = int(cluster.total_of(host)[row]) * milli // most
+            amounts[column] = milli
+            found[Demand(tuple(amounts), column, milli)] = 1.0
+    return list(found.items())
