@@ -10,6 +10,7 @@ import logging
 import signal
 import ssl
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from backendai_hub.handlers.console import (
 )
 from backendai_hub.handlers.fast_lane import FastLane
 from backendai_hub.handlers.login import HubOAuth, build_login
+from backendai_hub.handlers.metrics import build_metrics, make_loop, make_watch
 from backendai_hub.handlers.routes import AGENTS, API, PAGES, patterns
 from backendai_hub.operations.account_changes import ensure_account
 from backendai_hub.operations.authority import Authority
@@ -57,14 +59,18 @@ from backendai_hub.reconcilers.explanations import ExplanationsReconciler
 from backendai_hub.reconcilers.folders import FoldersReconciler
 from backendai_hub.reconcilers.images import RescansReconciler
 from backendai_hub.reconcilers.keys import KeysReconciler
+from backendai_hub.reconcilers.measures import MeasuresReconciler
 from backendai_hub.reconcilers.nodes import NodesReconciler
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
+from backendai_hub.reconcilers.storage import StorageReconciler
 from backendai_hub.reconcilers.uploads import UploadsReconciler
 from backendai_hub.reconcilers.usage import UsageReconciler
 from backendai_hub.scheduling.warming import warm_up
 from backendai_hub.storage.hosts import StorageHosts
 
 DRAIN_SECONDS = 0.2
+CHUNK = 256 << 10
+"""Of what is uploaded so much is handed on at once: each time costs as much again."""
 _FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
 
 _DEFAULT_IMAGES = [
@@ -110,6 +116,12 @@ class HubService(Application):
         address they can reach.""",
     ).tag(config=True)
     agents_port = Integer(help="The port nodes dial; 0 chooses one.").tag(config=True)
+    metrics_ip = Unicode(
+        "127.0.0.1", help="Where Prometheus reads how the service does, at /metrics."
+    ).tag(config=True)
+    metrics_port = Integer(
+        help="The port of that; whoever reaches it may read. 0: there is none."
+    ).tag(config=True)
     prefix = Unicode(
         "/services/backendai/", help="The path JupyterHub routes to this service."
     ).tag(config=True)
@@ -200,6 +212,29 @@ class HubService(Application):
         min=0,
         help="""After so many days in the trash, by the database's clock, virtual
         folders are removed for good; 0: never.""",
+    ).tag(config=True)
+    file_trash_days = Integer(
+        30,
+        min=0,
+        help="""After so many days, by the database's clock, what was thrown away inside
+        a virtual folder is removed for good; 0: never.""",
+    ).tag(config=True)
+    storage_grace_hours = Float(
+        24.0,
+        min=1.0,
+        help="""What lies on a storage host and belongs to nobody is left alone for so
+        long after it was found.""",
+    ).tag(config=True)
+    upload_stall_seconds = Float(
+        60.0,
+        min=1.0,
+        help="""An upload of which not one byte comes for so long is cut off. What has
+        come is kept, and it may go on from there.""",
+    ).tag(config=True)
+    hide_agents = Bool(
+        default_value=False,
+        help="""Whether only administrators see nodes. Otherwise everybody sees those
+        of the groups open to them: name, architecture, and how much is taken.""",
     ).tag(config=True)
     storage_shows_use = Bool(
         default_value=True,
@@ -354,6 +389,10 @@ class HubService(Application):
             max_live_sessions=self.max_live_sessions,
             folder_owners=frozenset(self.folder_owners),
             folder_trash_days=self.folder_trash_days,
+            file_trash_days=self.file_trash_days,
+            storage_grace=timedelta(hours=self.storage_grace_hours),
+            upload_stall_seconds=self.upload_stall_seconds,
+            hide_agents=self.hide_agents,
             storage_shows_use=self.storage_shows_use,
             idle_timeout=self.idle_timeout,
             heartbeat_seconds=self.heartbeat_seconds,
@@ -457,6 +496,9 @@ class HubService(Application):
         # What is there by now stays: looking through it for garbage would hold up
         # decisions by more than they take.
         gc.freeze()
+        # A long pass is made in a thread. Who is answered meanwhile needs the
+        # interpreter many times, a little each, and waits at most so long for it.
+        sys.setswitchinterval(0.001)
         nodes = self._build_agent_client()
         service = Service(
             platform=platform,
@@ -478,10 +520,12 @@ class HubService(Application):
             BatchReconciler(platform, signals),
             AuditReconciler(platform, signals),
             KeysReconciler(platform, signals),
+            MeasuresReconciler(platform, signals),
             UsageReconciler(platform, signals),
             RescansReconciler(platform, signals),
             FoldersReconciler(platform, signals),
             UploadsReconciler(platform, signals),
+            StorageReconciler(platform, signals),
         ]
         if self.hub_api_url:
             hub = JupyterHubClient(
@@ -489,6 +533,8 @@ class HubService(Application):
             )
             reconcilers.append(AttachmentsReconciler(platform, signals, hub))
         servers = [self._listen_people(service), self._listen_agents(service)]
+        if self.metrics_port:
+            servers.append(self._listen_metrics())
         tasks = [asyncio.create_task(r.run(), name=r.name) for r in reconcilers]
         lost = await self._wait_for_end(leadership)
         for server in servers:
@@ -515,7 +561,9 @@ class HubService(Application):
 
     def _listen_people(self, service: Service) -> httpserver.HTTPServer:
         lane = FastLane(self._build_web(service), service)
-        server = httpserver.HTTPServer(lane, xheaders=True, max_body_size=MOST_READ)
+        server = httpserver.HTTPServer(
+            lane, xheaders=True, max_body_size=MOST_READ, chunk_size=CHUNK
+        )
         sockets = netutil.bind_sockets(self.port, self.ip)
         server.add_sockets(sockets)
         self.port = sockets[0].getsockname()[1]
@@ -540,6 +588,14 @@ class HubService(Application):
         self.log.info("nodes: https://%s:%d", self.agents_ip, self.agents_port)
         return server
 
+    def _listen_metrics(self) -> httpserver.HTTPServer:
+        server = build_metrics(self._watch)
+        server.listen(self.metrics_port, self.metrics_ip)
+        self.log.info(
+            "metrics: http://%s:%d/metrics", self.metrics_ip, self.metrics_port
+        )
+        return server
+
     async def _wait_for_end(self, leadership: Leadership) -> bool:
         """Wait for a signal to stop; tell whether another service took over."""
         ended = asyncio.Event()
@@ -559,7 +615,9 @@ class HubService(Application):
     def start(self) -> None:
         """Hold the lock and serve."""
         hold_lock(Path(self.lock_file))
-        asyncio.run(self.serve())
+        self._watch = make_watch()
+        with asyncio.Runner(loop_factory=lambda: make_loop(self._watch)) as runner:
+            runner.run(self.serve())
 
 
 def _read_token(path: str) -> str:

@@ -29,12 +29,14 @@ _COMMANDS: Final = {
     "session": Later(f"{_ROOM}.sessions:session", "Start, see and end sessions."),
     "run": Later(f"{_ROOM}.jobs:run", "Run a command on the cluster."),
     "resources": Later(f"{_ROOM}.sessions:resources", "Show what is free now."),
+    "agents": Later(f"{_ROOM}.nodes:agents", "Show the nodes of your groups."),
     "project": Later(f"{_ROOM}.groups:project", "Your projects."),
     "keypair": Later(f"{_ROOM}.groups:keypair", "Your keys for programs."),
     "folder": Later(f"{_ROOM}.folders:folder", "Data that outlives sessions."),
     "dotfile": Later(
         f"{_ROOM}.dotfiles:dotfile", "Small files that your sessions get."
     ),
+    "ssh-key": Later(f"{_ROOM}.ssh_keys:ssh_key", "The SSH key of your sessions."),
     "image": Later(f"{_ROOM}.groups:image", "Environments to choose from."),
     "preset": Later(f"{_ROOM}.groups:preset", "Amounts that go together."),
     "resource-group": Later(

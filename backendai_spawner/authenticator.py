@@ -252,8 +252,12 @@ class BackendAIAuthenticator(ConnectionSettings, Authenticator):
                 f"Too many attempts to sign in. Try again {when}.",
             )
         if isinstance(error, InvalidRequestError) and wants_change:
+            # The page has one field that it can be about, with a name of its own.
+            words = error.message.removeprefix("new_password: ")
             return LoginProblemError(
-                HTTPStatus.UNPROCESSABLE_ENTITY, error.message, must_change=True
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"{words[:1].upper()}{words[1:]}.",
+                must_change=True,
             )
         if isinstance(error, ForbiddenError) and "reason" in error.fields:
             return LoginProblemError(

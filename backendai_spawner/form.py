@@ -31,12 +31,13 @@ def render_form(  # noqa: PLR0913 - what the page needs, each by its name
     checked: PresetCheck | None = None,
     asks_at: str = "",
     folders_at: str = "",
+    files_at: str = "/hub/backendai/static/",
 ) -> str:
     """Return the inner HTML of the spawn page's form.
 
     *checked* adds what only the launcher shows: presets, and the room in each group.
     At *asks_at* it asks what would become of a choice, at *folders_at* which folders
-    there are.
+    there are; *files_at* is where the launcher's own files lie.
     """
     mounts = _read_mounts(chosen.get("mounts"))
     chosen = {**chosen, **({"mounts": mounts} if "mounts" in chosen else {})}
@@ -53,7 +54,7 @@ def render_form(  # noqa: PLR0913 - what the page needs, each by its name
             _plain_form(resources, chosen),
             "</div>",
             '<input type="hidden" name="spec" value="">',
-            *_bundle(prefix),
+            *_bundle(files_at),
         )
     )
 
@@ -197,8 +198,8 @@ def _slot_order(slot: str) -> tuple[int, str]:
     return (order.index(slot) if slot in order else len(order), slot)
 
 
-def _bundle(prefix: str) -> tuple[str, str]:
-    place = f"{escape(prefix)}static/console/spawn"
+def _bundle(files_at: str) -> tuple[str, str]:
+    place = f"{escape(files_at)}spawn"
     return (
         f'<link rel="stylesheet" href="{place}.css">',
         f'<script type="module" src="{place}.js"></script>',

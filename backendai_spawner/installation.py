@@ -173,10 +173,10 @@ def _add_templates(hub: Config) -> None:
 
 def _add_handlers(hub: Config) -> None:
     # Where the platform is only configured, JupyterHub need not be there.
-    from backendai_spawner import dry_runs, folder_lists  # noqa: PLC0415
+    from backendai_spawner import dry_runs, folder_lists, page_files  # noqa: PLC0415
 
     present = _settled(hub, "extra_handlers", [])
-    for handler in (dry_runs.HANDLER, folder_lists.HANDLER):
+    for handler in (dry_runs.HANDLER, folder_lists.HANDLER, page_files.HANDLER):
         if handler not in present:
             present.append(handler)
 

@@ -5,7 +5,8 @@
     {"image": "python", "name": "train-1", "project": "vision",
      "resource_group": "gpus", "slots": {"cpu": "2", "mem": "4g"}, "shmem": "1g",
      "cluster_size": 2, "cluster_mode": "multi-node", "cluster_strategy": "spread",
-     "mounts": ["models", {"folder": "data/2026", "target": "in", "permission": "ro"}]}
+     "mounts": ["models", {"folder": "data/2026", "target": "in", "permission": "ro"}],
+     "automatic_mounts": false}
 
 All of it is optional. ``session_key`` is ours: the idempotency key of the request, by
 which a repeated start finds the session an earlier one made.
@@ -34,7 +35,8 @@ _SLOT_PREFIX: Final = "slot:"
 _SHORTHANDS: Final = ("cpu", "mem")
 _FIELDS: Final = (
     *("image", "name", "project", "resource_group", "slots", "shmem"),
-    *("cluster_size", "cluster_mode", "cluster_strategy", "mounts"),
+    *("cluster_size", "cluster_mode", "cluster_strategy"),
+    *("mounts", "automatic_mounts"),
 )
 _LONGEST: Final = 256
 _LONGEST_COUNT: Final = 9
@@ -54,6 +56,7 @@ class SpawnOptions(msgspec.Struct, frozen=True, kw_only=True):
     cluster_mode: ClusterMode = ClusterMode.SINGLE_NODE
     cluster_strategy: ClusterStrategy | None = None
     mounts: list[MountRequest] = []
+    automatic_mounts: bool = True
 
 
 def read_options(given: Mapping[str, Any]) -> SpawnOptions:
@@ -86,6 +89,7 @@ def read_options(given: Mapping[str, Any]) -> SpawnOptions:
         or ClusterMode.SINGLE_NODE,
         cluster_strategy=_word(given, "cluster_strategy", ClusterStrategy),
         mounts=_mounts(given),
+        automatic_mounts=_claim(given, "automatic_mounts"),
     )
 
 
@@ -246,6 +250,19 @@ def _mounts(given: Mapping[str, Any]) -> list[MountRequest]:
     if not isinstance(wanted, Sequence) or isinstance(wanted, str):
         raise InvalidRequestError("mounts: must be a list of folders")
     return [_mount(one) for one in wanted if _is_given(one)]
+
+
+def _claim(given: Mapping[str, Any], field: str) -> bool:
+    """Read what holds unless somebody says that it does not."""
+    value = given.get(field)
+    if not _is_given(value):
+        return True
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in {"true", "false"}:
+        raise InvalidRequestError(f"{field}: must be true or false")
+    return word == "true"
 
 
 def _mount(one: Any) -> MountRequest:

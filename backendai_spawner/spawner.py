@@ -25,7 +25,7 @@ from backendai_hub.core.access import SESSION_SCOPES
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
 from backendai_hub.core.idleness import REPORT_SECONDS
 from backendai_hub.core.sessions import Attachment, SessionStatus
-from backendai_spawner import dry_runs, folder_lists
+from backendai_spawner import dry_runs, folder_lists, page_files
 from backendai_spawner.clients import shared_client
 from backendai_spawner.connection import ConnectionSettings
 from backendai_spawner.form import render_form, render_outage
@@ -320,6 +320,7 @@ class BackendAISpawner(ConnectionSettings, Spawner):
             checked=await self._check_presets(client),
             asks_at=dry_runs.address_of(self.hub.base_url, self.user.name),
             folders_at=folder_lists.address_of(self.hub.base_url, self.user.name),
+            files_at=page_files.address_of(self.hub.base_url),
         )
 
     async def try_out(self, given: Mapping[str, Any]) -> DryRun:

@@ -11,6 +11,7 @@ Routes (mutual TLS; the certificate is the identity)::
     GET  /agent/v1/assignments?newer_than=G&wait=S               → AssignmentSet
     PUT  /agent/v1/report            AgentReport                 → ReportAnswer
     PUT  /agent/v1/log               LogParcel
+    PUT  /agent/v1/usage             core.measures.Measures
 """
 
 from __future__ import annotations

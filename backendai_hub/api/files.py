@@ -154,3 +154,25 @@ class TextRequest(_Body, frozen=True, kw_only=True):
     """What a small file is to hold from now on."""
 
     text: str
+
+
+class UploadShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A file on its way into a folder."""
+
+    id: str
+    path: str
+    length: int
+    received: int | None
+    """How much of it has come; not known while the storage does not answer."""
+    user: str
+    """Who sends it."""
+    created_at: str
+    expires_at: str
+    """When it ends by itself, unless it goes on."""
+
+
+class UploadPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of what is on its way into a folder."""
+
+    items: list[UploadShown]
+    next: str | None = None

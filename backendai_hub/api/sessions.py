@@ -33,7 +33,8 @@ class SessionRequest(
     before is known to have stopped then. ``agents`` are the nodes it may run on,
     ``preferred_agents`` those that are tried first; both are for administrators.
     ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``. ``mounts`` are
-    virtual folders; those whose names begin with a dot come without being named.
+    virtual folders; those whose names begin with a dot come without being named, unless
+    ``automatic_mounts`` is false.
     """
 
     image: str
@@ -64,6 +65,15 @@ class SessionRequest(
     preferred_agents: list[str] = []
     labels: dict[str, str] = {}
     mounts: list[MountRequest] = []
+    automatic_mounts: bool = True
+
+
+class SessionChange(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """What can be changed of a session that has not ended: what it is called."""
+
+    name: str
 
 
 class SessionLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,11 +100,24 @@ class ShownSession(Session, frozen=True, kw_only=True):
     mounts: list[Mount] = msgspec.field(default_factory=list)
 
 
+class QueuePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a session stands among ``waiting`` others, as was found out ``at``."""
+
+    position: int
+    waiting: int
+    at: str
+
+
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of sessions; ``next`` is the cursor of the following page."""
+    """One page of sessions; ``next`` is the cursor of the following page.
+
+    ``places`` are those in the queue of the ones on it that wait, by id, as far as they
+    are known already.
+    """
 
     items: list[Session]
     next: str | None = None
+    places: dict[str, QueuePlace] = {}
 
 
 class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):

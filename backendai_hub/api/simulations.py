@@ -40,7 +40,8 @@ class QuotaRequest(
 ):
     """What a domain, project or user would be guaranteed, and have at most.
 
-    What is left out stays as it is; a ``maximum`` of null is lifted.
+    What is left out stays as it is; a ``maximum`` of null is lifted. A project's name
+    means it in every domain, ``domain:project`` in that one.
     """
 
     scope: Literal["domain", "project", "user"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from backendai_hub.api.accounts import NewAccount
 from backendai_hub.client.transport import Again, Transport, segment
 
 
@@ -31,13 +32,6 @@ class CheckedAccount(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     must_change: bool = False
     changed_at: str | None = None
-
-
-class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """An account's one-time password: shown here and never again."""
-
-    name: str
-    password: str
 
 
 class AccountResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,6 +156,11 @@ class Accounts:
         return await self._transport.post(
             "accounts/csv", {"csv": table}, AccountResults, again=Again.NEVER
         )
+
+    async def state(self, name: str) -> AccountState:
+        """Tell how an account is; there is none for who comes in elsewhere."""
+        path = f"accounts/{segment(name)}/state"
+        return await self._transport.get(path, AccountState)
 
     async def reset(self, name: str) -> NewAccount:
         """Give somebody a new one-time password."""

@@ -111,10 +111,19 @@ class Collection(Generic[T]):
             act_for=self._act_for,
         )
 
-    async def purge(self, reference: str, *, if_match: int | None = None) -> None:
-        """Remove an item for good."""
+    async def purge(
+        self,
+        reference: str,
+        *,
+        if_match: int | None = None,
+        also: Sequence[str] = (),
+    ) -> None:
+        """Remove an item for good; with users *also* ``shared-folders``, if wanted."""
         await self._transport.delete(
-            self._path(reference), if_match=if_match, act_for=self._act_for
+            self._path(reference),
+            params={"also": ",".join(also) or None},
+            if_match=if_match,
+            act_for=self._act_for,
         )
 
     async def bulk(

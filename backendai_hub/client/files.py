@@ -21,12 +21,15 @@ from backendai_hub.api.files import (
     TextFile,
     TrashedFile,
     TrashedPage,
+    UploadPage,
+    UploadShown,
 )
 from backendai_hub.client.tenancy import Part
 from backendai_hub.client.transfers import Download, Progress, Transfers, Upload
 from backendai_hub.client.transport import Again, Transport, segment
 from backendai_hub.core.errors import HubError, UnavailableError
 from backendai_hub.core.ids import is_id
+from backendai_hub.core.uploads import VERSION
 from backendai_hub.core.vfolders import Folder, FolderTask
 
 T = TypeVar("T")
@@ -208,6 +211,30 @@ class Files(Part):
             resume=self._transfers if resume else None,
             progress=progress,
         )
+
+    async def uploads(self) -> AsyncIterator[UploadShown]:
+        """Yield what is on its way into the folder: one's own, or everybody's for who
+        decides about the folder."""
+        after: str | None = None
+        while True:
+            params = {"limit": PAGE, "after": after}
+            page = await self._get("uploads", UploadPage, params)
+            for upload in page.items:
+                yield upload
+            after = page.next
+            if after is None:
+                return
+
+    async def end_upload(self, upload: str) -> None:
+        """End an upload that is not complete; what has come of it is removed."""
+        answer = await self._transport.exchange(
+            "DELETE",
+            f"uploads/{segment(upload)}",
+            headers={"Tus-Resumable": VERSION},
+            act_for=self._act_for,
+        )
+        async with answer:
+            await answer.read()
 
     async def download(
         self,

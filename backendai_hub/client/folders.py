@@ -18,6 +18,7 @@ from backendai_hub.api.folders import (
     StorageHost,
     TaskPage,
 )
+from backendai_hub.api.storage import RemainsPage, StorageCheck, StorageCheckRequest
 from backendai_hub.client.tenancy import Part
 from backendai_hub.client.transport import Again, segment
 from backendai_hub.core.vfolders import Folder, FolderPermission, FolderTask
@@ -196,6 +197,29 @@ class Storage(Part):
             after = page.next
             if after is None:
                 return
+
+    async def check(
+        self, *, host: str | None = None, repair: bool = False
+    ) -> StorageCheck:
+        """Compare what lies on storage hosts with what is known, and clean up."""
+        return await self._transport.post(
+            "storage-remains/check",
+            StorageCheckRequest(host=host, repair=repair),
+            StorageCheck,
+            act_for=self._act_for,
+            again=Again.UNDONE,
+        )
+
+    async def remains(
+        self, *, host: str | None = None, after: str | None = None
+    ) -> RemainsPage:
+        """Return a part of what was found on storage hosts and belongs to nobody."""
+        return await self._transport.get(
+            "storage-remains",
+            RemainsPage,
+            params={"host": host, "after": after, "limit": "200"},
+            act_for=self._act_for,
+        )
 
     async def limit(self, host: str, scope: str, /, **limits: Any) -> QuotaScope:
         """Set ``limit_bytes`` and ``limit_files``; None is what the policy says."""

@@ -24,6 +24,7 @@ from backendai_hub.client.nodes import Nodes
 from backendai_hub.client.schedule import Schedule
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.shares import Shares
+from backendai_hub.client.ssh_keys import SSHKeys
 from backendai_hub.client.tenancy import (
     DotfileStore,
     GroupAccesses,
@@ -129,6 +130,7 @@ class HubClient:
         self.audit = Audit(transport, act_for)
         self.members = Members(transport, act_for)
         self.dotfiles = DotfileStore(transport, act_for)
+        self.ssh_keys = SSHKeys(transport, act_for)
         self.group_access = GroupAccesses(transport, act_for)
         self.shares = Shares(transport, act_for)
         self.keys = Keys(transport, act_for)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from backendai_hub.api.agent_summaries import AgentSummary, AgentSummaryPage
 from backendai_hub.client.tenancy import Part
 from backendai_hub.client.transport import segment
 from backendai_hub.core.agents import Agent
@@ -18,6 +19,27 @@ class Nodes(Part):
         return await self._transport.get(
             "agents", tuple[Agent, ...], act_for=self._act_for
         )
+
+    async def summaries(
+        self, /, *, page_size: int = 100, **filters: Any
+    ) -> AsyncIterator[AgentSummary]:
+        """Yield the nodes of the groups open to oneself, by name, page after page.
+
+        Filters are search, resource_group, status and architecture.
+        """
+        after: str | None = None
+        while True:
+            page = await self._transport.get(
+                "agent-summaries",
+                AgentSummaryPage,
+                params={**filters, "limit": page_size, "after": after},
+                act_for=self._act_for,
+            )
+            for item in page.items:
+                yield item
+            after = page.next
+            if after is None:
+                return
 
     async def update(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -24,6 +24,7 @@ from backendai_hub.client.sse import read_events
 from backendai_hub.client.transport import Transport, is_transient, segment
 from backendai_hub.core.attempts import Attempt
 from backendai_hub.core.errors import NotFoundError
+from backendai_hub.core.live_usage import LiveUsage, SessionUsage
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
 
 Events = list[EventMessage]
@@ -91,6 +92,12 @@ class Sessions:
         """Return why a session waits, what would start it now, and when it starts."""
         return await self._transport.get(
             f"{_path(session_id)}/why", Why, act_for=self._act_for
+        )
+
+    async def rename(self, session_id: str, name: str) -> Session:
+        """Give a session that has not ended another name."""
+        return await self._transport.patch(
+            _path(session_id), {"name": name}, Session, act_for=self._act_for
         )
 
     async def terminate(self, session_id: str, *, force: bool = False) -> Session:
@@ -170,13 +177,37 @@ class Sessions:
             act_for=self._act_for,
         )
 
+    async def usage(self, session_id: str, *, since: float = 0.0) -> SessionUsage:
+        """Return what a session uses now, what it used after *since*, and in all."""
+        return await self._transport.get(
+            f"{_path(session_id)}/usage",
+            SessionUsage,
+            params={"since": since or None},
+            act_for=self._act_for,
+        )
+
+    async def live_usage(
+        self, sessions: Sequence[str] | None = None, *, owner: str | None = None
+    ) -> LiveUsage:
+        """Return what one's own sessions use now, or these, or with ``*`` everybody's.
+
+        Who may not see one of *sessions* is not told of it.
+        """
+        named = None if sessions is None else ",".join(sessions)
+        return await self._transport.get(
+            "usage/live",
+            LiveUsage,
+            params={"sessions": named, "owner": owner},
+            act_for=self._act_for,
+        )
+
     async def follow(self, *, after: int = 0) -> AsyncIterator[EventMessage]:
         """Yield every event the caller may see after *after*, through any outage."""
         backoff = Backoff(first=0.2, most=10.0)
         delays = backoff.delays()
         while True:
             try:
-                async with aclosing(self._stream(after)) as events:
+                async with self.listen(after=after) as events:
                     async for event in events:
                         after = event.seq
                         delays = backoff.delays()
@@ -204,14 +235,26 @@ class Sessions:
         except NotFoundError:
             return None
 
-    async def _stream(self, after: int) -> AsyncGenerator[EventMessage, None]:
+    @asynccontextmanager
+    async def listen(
+        self, *, after: int | None = None
+    ) -> AsyncIterator[AsyncIterator[EventMessage]]:
+        """Listen to what happens after *after*, or from now on, until it breaks off.
+
+        What happens once this is entered is not missed: what is listed inside and what
+        the events tell come to the whole.
+        """
         answer = await self._transport.stream(
             "events", params={"after": after}, act_for=self._act_for
         )
-        async with answer:
-            async for event in read_events(answer.content):
-                if event.event == "session":
-                    yield msgspec.json.decode(event.text, type=EventMessage)
+        async with answer, aclosing(_read(answer.content)) as events:
+            yield events
+
+
+async def _read(content: AsyncIterable[bytes]) -> AsyncGenerator[EventMessage, None]:
+    async for event in read_events(content):
+        if event.event == "session":
+            yield msgspec.json.decode(event.text, type=EventMessage)
 
 
 def _path(session_id: str) -> str:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -29,6 +30,7 @@ from backendai_hub.client.nodes import Nodes
 from backendai_hub.client.schedule import Schedule
 from backendai_hub.client.sessions import Sessions
 from backendai_hub.client.shares import Shares
+from backendai_hub.client.ssh_keys import SSHKeys
 from backendai_hub.client.tenancy import (
     DotfileStore,
     GroupAccesses,
@@ -56,22 +58,34 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run *work* to its end and return what it returns."""
-        if not self._thread.is_alive():
-            work.close()
-            raise RuntimeError("this client is closed; make a new one")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.start(work)
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
             raise
 
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Let *work* run; what it returns or raises is in the future."""
+        if not self._thread.is_alive():
+            work.close()
+            raise RuntimeError("this client is closed; make a new one")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def close(self) -> None:
-        """Stop the loop and wait for the thread."""
+        """Stop what still runs, the loop, and wait for the thread."""
         if self._thread.is_alive():
+            self.run(_cancel_others())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         self._loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 class Twin(Generic[A]):
@@ -215,6 +229,8 @@ class SyncFiles(Twin[Files]):
     write_text = blocking(Files.write_text)
     upload = blocking(Files.upload)
     upload_many = blocking(Files.upload_many)
+    uploads = gathering(Files.uploads)
+    end_upload = blocking(Files.end_upload)
     download = blocking(Files.download)
     download_many = blocking(Files.download_many)
     archive = blocking(Files.archive)
@@ -225,13 +241,25 @@ class SyncStorage(Twin[Storage]):
 
     hosts = blocking(Storage.hosts)
     scopes = gathering(Storage.scopes)
+    check = blocking(Storage.check)
+    remains = blocking(Storage.remains)
     limit = blocking(Storage.limit)
+
+
+class SyncSSHKeys(Twin[SSHKeys]):
+    """See and change the SSH key that sessions of a keypair get."""
+
+    read = blocking(SSHKeys.read)
+    make = blocking(SSHKeys.make)
+    bring = blocking(SSHKeys.bring)
+    remove = blocking(SSHKeys.remove)
 
 
 class SyncNodes(Twin[Nodes]):
     """See nodes, and say what they take."""
 
     list = blocking(Nodes.list)
+    summaries = gathering(Nodes.summaries)
     update = blocking(Nodes.update)
     drain = blocking(Nodes.drain)
     undrain = blocking(Nodes.undrain)
@@ -279,12 +307,15 @@ class SyncSessions(Twin[Sessions]):
     create = blocking(Sessions.create)
     get = blocking(Sessions.get)
     list = gathering(Sessions.list)
+    rename = blocking(Sessions.rename)
     terminate = blocking(Sessions.terminate)
     why = blocking(Sessions.why)
     events = blocking(Sessions.events)
     history = gathering(Sessions.history)
     wait = blocking(Sessions.wait)
     log = blocking(Sessions.log)
+    usage = blocking(Sessions.usage)
+    live_usage = blocking(Sessions.live_usage)
 
     def watch(self, session_id: str) -> Iterator[EventMessage]:
         """Yield what happens to a session until it has ended."""
@@ -337,6 +368,7 @@ class Client:
         self.accounts = SyncAccounts(client.accounts, thread)
         self.members = SyncMembers(client.members, thread)
         self.dotfiles = SyncDotfiles(client.dotfiles, thread)
+        self.ssh_keys = SyncSSHKeys(client.ssh_keys, thread)
         self.group_access = SyncGroupAccess(client.group_access, thread)
         self.shares = SyncShares(client.shares, thread)
         self.keys = SyncKeys(client.keys, thread)

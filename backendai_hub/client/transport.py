@@ -191,10 +191,16 @@ class Transport:
         return _decode(await self._persist(_if_match(request, if_match)), kind)
 
     async def delete(
-        self, path: str, *, if_match: int | None = None, act_for: str | None = None
+        self,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        if_match: int | None = None,
+        act_for: str | None = None,
     ) -> None:
         """Remove what is at *path*, if it is still at revision *if_match*."""
         request = self._write("DELETE", path, None, act_for=act_for, again=Again.UNDONE)
+        request = msgspec.structs.replace(request, params=_present(params))
         await self._persist(_if_match(request, if_match))
 
     async def download(

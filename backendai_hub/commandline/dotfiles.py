@@ -11,6 +11,7 @@ from backendai_hub.commandline.asking import Asking, make_command
 from backendai_hub.commandline.fields import KindType
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.names import NounName
+from backendai_hub.commandline.own import find_own_keypair
 from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.fields import Page
@@ -33,9 +34,7 @@ async def _find_owner(
         raise click.UsageError("name one of --domain, --project and --keypair")
     if named:
         return named[0]
-    me = await asking.client.me()
-    usual = await asking.client.keypairs.page(user=me.name, is_default=True)
-    return "keypair", usual.items[0].name
+    return "keypair", await find_own_keypair(asking)
 
 
 async def _list(asking: Asking, **given: str | None) -> None:

@@ -201,6 +201,17 @@ async def _edit(asking: Asking, *, folder: str, path: str) -> None:
 
 # --- the commands ----------------------------------------------------------------
 
+
+async def _uploads(asking: Asking, *, folder: str, end: tuple[str, ...]) -> None:
+    files = asking.client.files(folder)
+    for one in end:
+        await files.end_upload(one)
+        asking.output.note(f"upload {one} is ended")
+    if not end:
+        columns = ("id", "user", "path", "received", "length", "expires_at")
+        asking.output.show_list([u async for u in files.uploads()], columns)
+
+
 _COMMANDS: Final[dict[str, tuple[Any, tuple[click.Parameter, ...], str]]] = {
     "ls": (
         _ls,
@@ -291,6 +302,14 @@ _COMMANDS: Final[dict[str, tuple[Any, tuple[click.Parameter, ...], str]]] = {
             _RESUME,
         ),
         "Send files and folders; what was cut off goes on.",
+    ),
+    "uploads": (
+        _uploads,
+        (
+            _FOLDER,
+            click.Option(["--end"], metavar="ID", multiple=True, help="End this one."),
+        ),
+        "List what is on its way into a folder, or end some of it.",
     ),
     "download": (
         download,

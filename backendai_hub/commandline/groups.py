@@ -97,8 +97,9 @@ def _load_folders() -> ModuleType:
 
 
 def _make_storage() -> click.Group:
-    group: click.Group = _load_folders().make_storage()
-    return group
+    from backendai_hub.commandline.storage import make_storage  # noqa: PLC0415 - later
+
+    return make_storage()
 
 
 def _make_nodes() -> click.Group:

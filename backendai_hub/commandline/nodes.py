@@ -10,6 +10,7 @@ from backendai_hub.commandline.asking import Asking, make_command
 from backendai_hub.commandline.lazy import LazyGroup
 from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.places import LabelType
+from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.errors import NotFoundError
 
 _COLUMNS: Final = (
@@ -18,6 +19,15 @@ _COLUMNS: Final = (
     "resource_group",
     "schedulable",
     "labels",
+    "used",
+    "capacity",
+)
+_SUMMARY: Final = (
+    "name",
+    "status",
+    "resource_group",
+    "architecture",
+    "schedulable",
     "used",
     "capacity",
 )
@@ -64,6 +74,30 @@ async def _undrain(asking: Asking, *, node: str) -> None:
     asking.output.show_one(await asking.client.nodes.undrain(node))
 
 
+async def _summaries(asking: Asking, **filters: Any) -> None:
+    found = [one async for one in asking.client.nodes.summaries(**filters)]
+    asking.output.show_list(found, _SUMMARY)
+
+
+agents = make_command(
+    "agents",
+    _summaries,
+    [
+        click.Option(
+            ["--resource-group"],
+            type=NounName("resource-group"),
+            help="Only those of this group.",
+        ),
+        click.Option(["--search"], metavar="TEXT", help="Only those so named."),
+        click.Option(
+            ["--status"],
+            type=click.Choice([*AgentStatus], case_sensitive=False),
+            help="Only those.",
+        ),
+        click.Option(["--architecture"], help="Only those, such as x86_64."),
+    ],
+    help="Show the nodes that your sessions can run on, and how full they are.",
+)
 node = LazyGroup(
     "node",
     help="The nodes on which sessions run.",

@@ -201,20 +201,33 @@ def _make_switch(noun: Noun, verb: str, fields: Mapping[str, Any]) -> click.Comm
 
 def _make_purge(noun: Noun) -> click.Command:
     async def ask(
-        asking: Asking, *, references: tuple[str, ...], if_match: int | None, yes: bool
+        asking: Asking,
+        *,
+        references: tuple[str, ...],
+        if_match: int | None,
+        yes: bool,
+        also: tuple[str, ...] = (),
     ) -> None:
+        if also and len(references) > 1:
+            raise click.UsageError("--also goes with one name only")
         if if_match is not None and len(references) > 1:
             raise click.UsageError("--if-match goes with one name only")
         if not yes:
             confirm_loss(noun, references)
         collection = asking.client.nouns(noun.name)
         if len(references) == 1:
-            await collection.purge(references[0], if_match=if_match)
+            await collection.purge(references[0], if_match=if_match, also=also)
             asking.output.say(f"purged {noun.name} {references[0]}")
             return
         show_results(asking, await collection.bulk(purge=references))
 
     params = [_several(noun), _IF_MATCH, _YES]
+    if noun.purge_also:
+        kinds = click.Choice(noun.purge_also)
+        help_also = "Remove this as well, which would be left to you otherwise."
+        params.append(
+            click.Option(["--also"], type=kinds, multiple=True, help=help_also)
+        )
     text = f"Remove {noun.plural.replace('-', ' ')} for good, with all that is theirs."
     return make_command("purge", ask, params, help=text)
 

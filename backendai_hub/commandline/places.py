@@ -76,6 +76,11 @@ PLACE_OPTIONS: Final = (
         " TARGET.",
     ),
     click.Option(
+        ["--automatic-mounts/--no-automatic-mounts", "automatic_mounts"],
+        default=True,
+        help="With your folders whose names begin with a dot, or without.",
+    ),
+    click.Option(
         ["--label", "labels"],
         type=LabelType(),
         multiple=True,

@@ -108,6 +108,11 @@ async def _wait(asking: Asking, session_id: str) -> None:
         asking.count_failures(1, 1)
 
 
+async def _rename(asking: Asking, *, reference: str, name: str) -> None:
+    session = await find_session(asking, reference)
+    asking.output.show_one(await asking.client.sessions.rename(session.id, name))
+
+
 async def _terminate(
     asking: Asking, *, references: tuple[str, ...], force: bool
 ) -> None:
@@ -279,6 +284,12 @@ def _verb(name: str) -> Callable[[], click.Command]:
     return make
 
 
+def _make_usage() -> click.Command:
+    from backendai_hub.commandline.usage import make_usage  # noqa: PLC0415 - later
+
+    return make_usage()
+
+
 session = LazyGroup(
     "session",
     help="Sessions.",
@@ -331,6 +342,12 @@ session = LazyGroup(
             [_REFERENCE],
             help="Wait until a session runs; exit code 1 if it ends before.",
         ),
+        "rename": lambda: make_command(
+            "rename",
+            _rename,
+            [_REFERENCE, click.Argument(["name"])],
+            help="Call a session that has not ended something else.",
+        ),
         "priority": _verb("priority"),
         "hold": _verb("hold"),
         "release": _verb("release"),
@@ -347,6 +364,7 @@ session = LazyGroup(
             ],
             help="End sessions; those that wait are cancelled.",
         ),
+        "usage": _make_usage,
         "why": lambda: make_command(
             "why",
             _why,

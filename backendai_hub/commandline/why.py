@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Final
 
 import click
@@ -10,6 +11,7 @@ import click
 from backendai_hub.api.explanations import DryRun, Why
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.commandline.asking import Asking
+from backendai_hub.core.times import tell_time
 
 DRY_RUN: Final = click.Option(
     ["--dry-run"],
@@ -60,7 +62,8 @@ def _tell(why: Why) -> Iterator[str]:
         yield f"  starts  nobody knows when{more}"
     else:
         word = "not before" if why.at_the_earliest else "at the latest"
-        yield f"  starts  {word} {why.starts_at}, {why.hangs_on}"
+        moment = tell_time(datetime.fromisoformat(why.starts_at))
+        yield f"  starts  {word} {moment}, {why.hangs_on}"
 
 
 async def try_out(asking: Asking, request: SessionRequest) -> None:

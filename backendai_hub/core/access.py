@@ -103,7 +103,9 @@ class Action(StrEnum):
     READ_SELF = "self:read"
     READ_RESOURCES = "resources:read"
     CREATE_SESSION = "session:create"
+    CHECK_SESSION = "session:check"
     READ_SESSION = "session:read"
+    RENAME_SESSION = "session:rename"
     TERMINATE_SESSION = "session:terminate"
     PRIORITIZE_SESSION = "session:prioritize"
     HOLD_SESSION = "session:hold"
@@ -114,6 +116,7 @@ class Action(StrEnum):
     READ_LOG = "log:read"
     READ_SPAWNED = "spawned:read"
     READ_AGENTS = "agents:read"
+    READ_AGENT_SUMMARIES = "agent-summary:read"
     UPDATE_AGENT = "agent:update"
     DRAIN_AGENT = "agent:drain"
     UNDRAIN_AGENT = "agent:undrain"
@@ -122,6 +125,7 @@ class Action(StrEnum):
     VERIFY_ACCOUNT = "account:verify"
     CHECK_ACCOUNT = "account:check"
     CREATE_ACCOUNT = "account:create"
+    READ_ACCOUNT = "account:read"
     RESET_PASSWORD = "account:reset"  # noqa: S105 - a name
     CHANGE_PASSWORD = "account:change"  # noqa: S105 - a name
     READ_MEMBERS = "members:read"
@@ -130,6 +134,8 @@ class Action(StrEnum):
     READ_DOTFILES = "dotfiles:read"
     CHANGE_DOTFILES = "dotfiles:update"
     CHANGE_TENANT_DOTFILES = "tenant-dotfiles:update"
+    READ_SSH_KEY = "ssh-key:read"
+    CHANGE_SSH_KEY = "ssh-key:update"
     READ_GROUP_ACCESS = "resource-group-access:read"
     CHANGE_GROUP_ACCESS = "resource-group-access:update"
     CHECK_PRESETS = "preset:check"
@@ -156,11 +162,15 @@ class Action(StrEnum):
     SHARE_FOLDER = "folder:share"
     LEAVE_FOLDER = "folder:leave"
     TRANSFER_FOLDER = "folder:transfer"
+    READ_FOLDER_ACTIVITY = "folder-activity:read"
+    READ_GUESTS = "folder-guest:read"
     READ_INVITATIONS = "invitation:read"
     ANSWER_INVITATION = "invitation:answer"
     READ_FOLDER_TASKS = "folder-task:read"
     CANCEL_FOLDER_TASK = "folder-task:cancel"
     READ_STORAGE_HOSTS = "storage-host:read"
+    READ_REMAINS = "storage-remain:read"
+    CHECK_STORAGE = "storage-remain:check"
     READ_QUOTA_SCOPES = "quota-scope:read"
     CHANGE_QUOTA_SCOPE = "quota-scope:update"
     LIST_FILES = "file:read"
@@ -174,6 +184,7 @@ class Action(StrEnum):
     EXTRACT_FILE = "file:extract"
     WRITE_FILE = "file:write"
     CHECK_UPLOADS = "upload:check"
+    READ_UPLOADS = "upload:read"
     UPLOAD_FILE = "file:upload"
     CONTINUE_UPLOAD = "upload:serve"
     END_UPLOAD = "upload:end"
@@ -278,7 +289,9 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.READ_SELF: (_R.SESSIONS, _SESSION_READ),
     _A.READ_RESOURCES: (_R.SESSIONS, _SESSION_READ),
     _A.CREATE_SESSION: (_R.SESSIONS, _rights(_OWN, _OWN, _OWN, spawner=_OWN)),
+    _A.CHECK_SESSION: (_R.SESSIONS, _rights(_OWN, _OWN, _OWN, spawner=_OWN)),
     _A.READ_SESSION: (_R.SESSIONS, _SESSION_READ),
+    _A.RENAME_SESSION: (_R.SESSIONS, _OWN_WRITE),
     _A.TERMINATE_SESSION: (_R.SESSIONS, _SESSION),
     _A.PRIORITIZE_SESSION: (_R.SESSIONS, _OWN_WRITE),
     _A.HOLD_SESSION: (_R.SESSIONS, _OWN_WRITE),
@@ -289,6 +302,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.READ_LOG: (_R.SESSIONS, _SESSION),
     _A.READ_SPAWNED: (None, _rights(spawner=_OWN)),
     _A.READ_AGENTS: (_R.NODES, _SITE_READ),
+    _A.READ_AGENT_SUMMARIES: (_R.SESSIONS, _TENANT_READ),
     _A.UPDATE_AGENT: (_R.NODES, _SITE_WRITE),
     _A.DRAIN_AGENT: (_R.NODES, _SITE_WRITE),
     _A.UNDRAIN_AGENT: (_R.NODES, _SITE_WRITE),
@@ -297,6 +311,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.VERIFY_ACCOUNT: (None, _rights(spawner=_ALL)),
     _A.CHECK_ACCOUNT: (None, _rights(spawner=_ALL)),
     _A.CREATE_ACCOUNT: (_R.TENANCY, _TENANT_WRITE),
+    _A.READ_ACCOUNT: (_R.ACCOUNT, _TENANT_READ),
     _A.RESET_PASSWORD: (_R.TENANCY, _TENANT_WRITE),
     _A.CHANGE_PASSWORD: (_R.ACCOUNT, _rights(_OWN, _OWN, _OWN, _OWN)),
     _A.READ_MEMBERS: (_R.TENANCY, _TENANT_READ),
@@ -305,6 +320,8 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.READ_DOTFILES: (_R.ACCOUNT, _TENANT_READ),
     _A.CHANGE_DOTFILES: (_R.ACCOUNT, _OWN_WRITE),
     _A.CHANGE_TENANT_DOTFILES: (_R.TENANCY, _TENANT_WRITE),
+    _A.READ_SSH_KEY: (_R.ACCOUNT, _rights(_OWN, _OWN, _OWN)),
+    _A.CHANGE_SSH_KEY: (_R.ACCOUNT, _rights(_OWN, _OWN, _OWN)),
     _A.READ_GROUP_ACCESS: (_R.RESOURCES, _SITE_READ),
     _A.CHANGE_GROUP_ACCESS: (_R.RESOURCES, _SITE_WRITE),
     _A.CHECK_PRESETS: (_R.SESSIONS, _SESSION_READ),
@@ -331,11 +348,16 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.SHARE_FOLDER: (_R.DATA, _OWN_WRITE),
     _A.LEAVE_FOLDER: (_R.DATA, _rights(_OWN, _OWN, _ALL)),
     _A.TRANSFER_FOLDER: (_R.DATA, _SITE_WRITE),
+    # Not the spawner's: people choose a folder on its page, and no more.
+    _A.READ_FOLDER_ACTIVITY: (_R.DATA, _TENANT_READ),
+    _A.READ_GUESTS: (_R.DATA, _TENANT_READ),
     _A.READ_INVITATIONS: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.ANSWER_INVITATION: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.READ_FOLDER_TASKS: (_R.DATA, _TENANT_READ),
     _A.CANCEL_FOLDER_TASK: (_R.DATA, _OWN_WRITE),
     _A.READ_STORAGE_HOSTS: (_R.DATA, _TENANT_READ),
+    _A.READ_REMAINS: (_R.DATA, _SITE_READ),
+    _A.CHECK_STORAGE: (_R.DATA, _SITE_WRITE),
     _A.READ_QUOTA_SCOPES: (_R.DATA, _TENANT_READ),
     _A.CHANGE_QUOTA_SCOPE: (_R.DATA, _SITE_WRITE),
     # What one may do inside a folder follows from the folder, not from a role.
@@ -350,6 +372,7 @@ _OTHERS: Final[Mapping[str, tuple[Resource | None, Rights]]] = {
     _A.EXTRACT_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.WRITE_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.CHECK_UPLOADS: (None, _ANYBODY),
+    _A.READ_UPLOADS: (_R.DATA, _OWN_WRITE),
     _A.UPLOAD_FILE: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.CONTINUE_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),
     _A.END_UPLOAD: (_R.DATA, _rights(_OWN, _OWN, _OWN)),

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.live_usage import UsageNow
 from backendai_hub.core.slots import MILLI
 
 MOST_SLICES: Final = 16
@@ -251,3 +252,5 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     max_containers: int | None = None
     drain: Drain | None = None
     """Why it takes nothing new, where that has been said with a reason."""
+    usage: UsageNow | None = None
+    """What is used of the whole machine now; None unless it was measured lately."""

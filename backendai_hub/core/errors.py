@@ -99,6 +99,14 @@ class InUseError(ConflictError):
     title = "It is in use"
 
 
+class StalledError(HubError):
+    """Whoever was sending has sent nothing for too long."""
+
+    code = "stalled"
+    title = "Nothing came any more"
+    status = 408
+
+
 class PreconditionFailedError(HubError):
     """``If-Match`` names an older revision."""
 

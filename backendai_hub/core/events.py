@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     SESSION_TERMINATED = "session.terminated"
     SESSION_FAILED = "session.failed"
     SESSION_CANCELLED = "session.cancelled"
+    SESSION_RENAMED = "session.renamed"
     SESSION_PRIORITY = "session.priority"
     SESSION_HELD = "session.held"
     SESSION_RELEASED = "session.released"

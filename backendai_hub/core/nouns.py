@@ -36,6 +36,7 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True):
 
     ``filters`` are the fields a list can be narrowed by, ``sorts`` those it can be
     ordered by; the first is the usual order. ``verbs`` are what the common routes do.
+    ``purge_also`` names what may be removed with one for good, and otherwise stays.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True):
     filters: tuple[str, ...] = ()
     sorts: tuple[str, ...] = ("name", "created_at", "modified_at")
     verbs: tuple[Verb, ...] = tuple(Verb)
+    purge_also: tuple[str, ...] = ()
 
     def action(self, verb: Verb) -> str:
         """Name the action of the access matrix."""
@@ -79,6 +81,7 @@ NOUNS: Final = (
         shown=User,
         filters=("name", "email", "domain", "role", "status", "resource_policy"),
         sorts=("name", "created_at", "modified_at", "role", "status"),
+        purge_also=("shared-folders",),
     ),
     Noun(
         name="keypair",

@@ -33,6 +33,9 @@ class ScopeKind(StrEnum):
     KEYPAIR = "keypair"
     DEVICE = "device"
 
+    # It is part of most keys there are; that of enumerations is not written in C.
+    __hash__ = str.__hash__
+
 
 LOCK_ORDER: Final = tuple(ScopeKind)
 TENANTS: Final = tuple(kind for kind in ScopeKind if kind is not ScopeKind.DEVICE)

@@ -16,6 +16,7 @@ import msgspec
 
 from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
 from backendai_hub.core.errors import ConflictError, InvalidRequestError
+from backendai_hub.core.ids import is_id
 
 
 class SessionStatus(StrEnum):
@@ -46,7 +47,10 @@ class SessionType(StrEnum):
 
 
 class SessionResult(StrEnum):
-    """What became of what a session was for; only batch sessions say."""
+    """What became of what a session was for; only batch sessions say.
+
+    Nobody says it of what has not begun, or was stopped by somebody.
+    """
 
     UNDEFINED = "undefined"
     SUCCESS = "success"
@@ -136,6 +140,19 @@ WAITING_WORDS: Final[Mapping[SessionStatus, str]] = MappingProxyType(
         _S.TERMINATING: "stopping; the node is cleaning up",
     }
 )
+
+
+_STOPPED_BY: Final = "stopped by "
+
+
+def tell_stopped(name: str) -> str:
+    """Say who has asked a session to stop."""
+    return f"{_STOPPED_BY}{name}"
+
+
+def was_stopped(reason: str) -> bool:
+    """Tell from why a session stops whether somebody has asked for it."""
+    return reason.startswith(_STOPPED_BY)
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -259,9 +276,14 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?", re.ASCII)
 
 
 def check_session_name(name: str) -> None:
-    """Refuse names that are empty, long, or hold more than plain characters."""
+    """Refuse names that are empty, long, no plain characters, or like an id."""
     if _NAME.fullmatch(name) is None:
         raise InvalidRequestError(
             f"name: {name[:64]!r} will not do; use 1 to 64 letters, digits, '-', '_' or"
             " '.', beginning and ending with a letter or digit"
+        )
+    if is_id(name):
+        raise InvalidRequestError(
+            f"name: {name!r} looks like the identifier of a session, and would be taken"
+            " for one; choose another name"
         )

@@ -385,3 +385,5 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     domain: str
     project: str
     projects: list[str] = []
+    sees_agents: bool = True
+    """Whether everybody sees the nodes of the groups open to them."""

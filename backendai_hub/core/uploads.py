@@ -85,6 +85,8 @@ class UploadRecord(msgspec.Struct, frozen=True, kw_only=True):
     conflict: str
     state: str
     reserved_bytes: int
+    reserved_files: int
+    created_at: datetime
     expires_at: datetime
 
 

@@ -8,6 +8,7 @@ that people write is ever part of a path that the platform chooses.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final
@@ -40,6 +41,8 @@ LOCAL: Final = ".local"
 """The one dot-folder that a project may have: everybody gets a part of their own."""
 BREW: Final = ".linuxbrew"
 BREW_TARGET: Final = "/home/linuxbrew/.linuxbrew"
+HOST_LABEL: Final = "storage/"
+"""Nodes are labelled with this and the name of each storage host they reach."""
 
 
 class FolderStatus(StrEnum):
@@ -121,6 +124,7 @@ class TaskKind(StrEnum):
     CREATE = "create"
     REMOVE = "remove"
     CLONE = "clone"
+    MOVE = "move"
     COPY = "copy"
     EXTRACT = "extract"
     EMPTY_TRASH = "empty-trash"
@@ -210,7 +214,7 @@ def read_folder_name(field_name: str, given: str) -> str:
             f"{field_name}: a name has 1 to {LONGEST_NAME} characters, and at most 255"
             " bytes"
         )
-    if _FORM.fullmatch(name) is None:
+    if _FORM.fullmatch(_without_marks(name)) is None:
         raise InvalidRequestError(
             f"{field_name}: {shown} will not do; use letters, digits, blanks and any of"
             " _ - . + @ ( ) [ ] , and end with a letter or a digit"
@@ -243,6 +247,19 @@ def check_stays_shared_out(ownership_type: str, name: str, new: str) -> None:
             f"name: in a project's {LOCAL!r} everybody has a part of their own, and in"
             " no other folder; make a new one instead of renaming"
         )
+
+
+def _without_marks(name: str) -> str:
+    """Leave out the signs above and below letters, which many scripts write with."""
+    return "".join(
+        sign
+        for before, sign in zip(" " + name, name, strict=False)
+        if not (_is_mark(sign) and (before.isalnum() or _is_mark(before)))
+    )
+
+
+def _is_mark(sign: str) -> bool:
+    return unicodedata.category(sign) in {"Mn", "Mc"}
 
 
 class FolderName(Kind, frozen=True):
@@ -279,7 +296,8 @@ def check_permitted(
         raise StoragePermissionError(
             f"storage host {host}: you lack the permission {' and '.join(lacking)};"
             " your domain, a project of yours, or the policy of your keypair has to"
-            " give it: ask an administrator",
+            " give it: ask an administrator, who says it in --allowed-vfolder-hosts of"
+            " `backendai admin domain update`",
             host=host,
             permissions=lacking,
         )

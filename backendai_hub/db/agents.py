@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import insert, select, update
+from sqlalchemy import asc, desc, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.agents import AgentStatus
@@ -49,6 +49,18 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     set_labels: dict[str, str] = {}
     max_containers: int | None = None
+
+
+class AgentFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes a list shows: those of *groups*, and of these all that match.
+
+    ``search`` is a part of the name, in any case; None narrows nothing.
+    """
+
+    groups: Collection[str]
+    status: AgentStatus | None = None
+    architecture: str | None = None
+    search: str | None = None
 
 
 class DeviceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +122,37 @@ async def list_agents(
     query = select(_AGENTS).order_by(AgentRow.name, AgentRow.id)
     if ids is not None:
         query = query.where(AgentRow.id.in_(ids))
+    rows = await connection.execute(query)
+    return [_record(r._mapping) for r in rows]
+
+
+async def list_page(
+    connection: AsyncConnection,
+    chosen: AgentFilter,
+    *,
+    limit: int,
+    after: tuple[str, str] | None = None,
+    descending: bool = False,
+) -> list[AgentRecord]:
+    """List the nodes that have reported, by name, behind the name and id *after*."""
+    place = tuple_(AgentRow.name, AgentRow.id)
+    turn = desc if descending else asc
+    query = (
+        select(_AGENTS)
+        .where(AgentRow.resource_group_id.in_(chosen.groups))
+        .where(AgentRow.first_seen_at.is_not(None))
+        .order_by(turn(AgentRow.name), turn(AgentRow.id))
+        .limit(limit)
+    )
+    if chosen.status is not None:
+        query = query.where(AgentRow.status == str(chosen.status))
+    if chosen.architecture is not None:
+        query = query.where(AgentRow.architecture == chosen.architecture)
+    if chosen.search:
+        lowered = func.lower(AgentRow.name)
+        query = query.where(lowered.contains(chosen.search.lower(), autoescape=True))
+    if after is not None:
+        query = query.where(place < after if descending else place > after)
     rows = await connection.execute(query)
     return [_record(r._mapping) for r in rows]
 

@@ -20,7 +20,7 @@ from backendai_hub.core.sessions import (
     SessionStatus,
     SessionType,
 )
-from backendai_hub.core.times import format_time
+from backendai_hub.core.times import tell_time
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import (
@@ -166,7 +166,7 @@ def tell_waits(
     if named:
         reasons.append(f"waits for {named} to succeed")
     if record.starts_at is not None and now < record.starts_at:
-        moment = format_time(record.starts_at)
+        moment = tell_time(record.starts_at)
         reasons.append(f"is to start at {moment} at the earliest")
     return "; ".join(reasons)
 

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.explanations import Why
+from backendai_hub.api.sessions import QueuePlace
 from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import ExplanationRow, SessionRow
@@ -29,6 +30,18 @@ async def load_explanations(
         )
     )
     return {session_id: msgspec.convert(why, Why) for session_id, why in rows}
+
+
+async def load_places(
+    connection: AsyncConnection, ids: Collection[str]
+) -> dict[str, QueuePlace]:
+    """Read where those of these stand in the queue of whom that is known."""
+    told = await load_explanations(connection, ids)
+    return {
+        session_id: QueuePlace(position=why.position, waiting=why.waiting, at=why.at)
+        for session_id, why in told.items()
+        if why.position is not None and why.waiting is not None and why.at is not None
+    }
 
 
 async def save_explanations(tx: Transaction, told: Mapping[str, Why]) -> None:

@@ -18,7 +18,7 @@ from backendai_hub.core.errors import LimitReachedError
 from backendai_hub.core.times import format_time
 from backendai_hub.core.vfolders import FolderTask, TaskKind, TaskState
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.tables import FolderTaskRow
+from backendai_hub.db.tables import FolderRow, FolderTaskRow
 from backendai_hub.db.tables.base import UtcTime
 
 OPEN = (str(TaskState.PENDING), str(TaskState.RUNNING))
@@ -146,17 +146,71 @@ async def find_task(
 async def list_open(
     connection: AsyncConnection,
     *,
-    folder_id: str | None = None,
+    folder_ids: Collection[str] | None = None,
     kinds: Collection[TaskKind] | None = None,
+    ids: Collection[str] | None = None,
 ) -> list[TaskRecord]:
     """List what is not done yet, the oldest first."""
     query = select(_TASKS).where(FolderTaskRow.state.in_(OPEN))
-    if folder_id is not None:
-        query = query.where(FolderTaskRow.folder_id == folder_id)
+    if folder_ids is not None:
+        query = query.where(FolderTaskRow.folder_id.in_(sorted(folder_ids)))
     if kinds is not None:
         query = query.where(FolderTaskRow.kind.in_([str(k) for k in kinds]))
+    if ids is not None:
+        query = query.where(FolderTaskRow.id.in_(sorted(ids)))
     rows = await connection.execute(query.order_by(FolderTaskRow.id))
     return [_read(row) for row in rows.mappings()]
+
+
+async def find_busy(connection: AsyncConnection, folder_id: str) -> TaskRecord | None:
+    """Find something that is done in a folder, or with what is in it, and not over."""
+    row = FolderTaskRow
+    copied = and_(
+        row.kind == str(TaskKind.CLONE),
+        row.arguments["source"].as_string() == folder_id,
+    )
+    query = (
+        select(_TASKS)
+        .where(row.state.in_(OPEN), or_(row.folder_id == folder_id, copied))
+        .order_by(row.id)
+        .limit(1)
+    )
+    found = (await connection.execute(query)).mappings().first()
+    return None if found is None else _read(found)
+
+
+async def find_last_failures(
+    connection: AsyncConnection, kind: TaskKind, folder_ids: Collection[str]
+) -> dict[str, TaskRecord]:
+    """Return the last task of a kind that the platform itself began and that failed.
+
+    It is remembered for some days, by the folder it was about.
+    """
+    row = FolderTaskRow
+    query = select(_TASKS).where(
+        row.kind == str(kind),
+        row.folder_id.in_(sorted(folder_ids)),
+        row.user_id.is_(None),
+        row.state == str(TaskState.FAILED),
+    )
+    rows = await connection.execute(query.order_by(row.ended_at, row.id))
+    return {row["folder_id"]: _read(row) for row in rows.mappings()}
+
+
+async def find_hosts(
+    connection: AsyncConnection, tasks: Collection[TaskRecord]
+) -> dict[str, str]:
+    """Return the storage host that each task is about; of some nobody knows it."""
+    query = select(FolderRow.id, FolderRow.host).where(
+        FolderRow.id.in_(
+            select(FolderTaskRow.folder_id).where(FolderTaskRow.state.in_(OPEN))
+        )
+    )
+    host_of = {row.id: row.host for row in await connection.execute(query)}
+    return {
+        task.id: host_of.get(task.folder_id, str(task.arguments.get("host", "")))
+        for task in tasks
+    }
 
 
 async def list_tasks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,13 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.db.engine import Transaction
-from backendai_hub.db.tables import AccountRow, EventRow, SessionRow, UserRow
+from backendai_hub.db.tables import (
+    AccountRow,
+    EventRow,
+    ProjectRow,
+    SessionRow,
+    UserRow,
+)
 
 
 class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,22 +56,26 @@ async def list_events(
     connection: AsyncConnection,
     *,
     after: int,
-    owner_id: str | None = None,
+    owners: Collection[str] | None = None,
     domain_id: str | None = None,
     session_id: str | None = None,
     limit: int = 200,
 ) -> list[EventRecord]:
-    """List the facts after number *after*, of one owner, domain or session if given."""
+    """List the facts after number *after*, of owners, a domain or a session if given.
+
+    Owners are people, and projects: what becomes of a project's folders is theirs.
+    """
     query = select(EventRow.__table__).where(EventRow.seq > after)
-    if owner_id is not None:
-        query = query.where(EventRow.owner_id == owner_id)
+    if owners is not None:
+        query = query.where(EventRow.owner_id.in_(sorted(owners)))
     if domain_id is not None:
         # What happened to a session stays in its domain when its owner moves away.
         there = select(SessionRow.id).where(SessionRow.domain_id == domain_id)
         people = select(UserRow.id).where(UserRow.domain_id == domain_id)
+        projects = select(ProjectRow.id).where(ProjectRow.domain_id == domain_id)
+        theirs = EventRow.owner_id.in_(people) | EventRow.owner_id.in_(projects)
         query = query.where(
-            EventRow.session_id.in_(there)
-            | (EventRow.session_id.is_(None) & EventRow.owner_id.in_(people))
+            EventRow.session_id.in_(there) | (EventRow.session_id.is_(None) & theirs)
         )
     if session_id is not None:
         query = query.where(EventRow.session_id == session_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import select
@@ -47,11 +47,18 @@ async def recall_limits(database: Database, records: Sequence[SessionRecord]) ->
     They are read again only where something about tenancy has changed.
     """
     scopes = frozenset(scope for record in records for scope in record.scopes)
+    return await recall_limits_of(database, scopes)
+
+
+async def recall_limits_of(
+    database: Database, scopes: frozenset[tuple[ScopeKind, str]]
+) -> Scopes:
+    """Return the limits of these scopes as they are, without what is used."""
     if len(scopes) > _WORTH_KEEPING:
         async with database.glance() as connection:
-            return await load_limits(connection, records)
+            return await _load_scopes(connection, scopes)
     return await database.recall(
-        ("limits", scopes), lambda connection: load_limits(connection, records)
+        ("limits", scopes), lambda connection: _load_scopes(connection, scopes)
     )
 
 
@@ -59,13 +66,18 @@ async def load_limits(
     connection: AsyncConnection, records: Sequence[SessionRecord]
 ) -> Scopes:
     """Read the limits of every scope these sessions count in, with nothing in use."""
-    return await _load(
-        connection,
-        {r.domain_id for r in records},
-        {r.project_id for r in records},
-        {r.owner_id for r in records},
-        {r.keypair_id for r in records if r.keypair_id is not None},
-    )
+    scopes = {scope for record in records for scope in record.scopes}
+    return await _load_scopes(connection, scopes)
+
+
+async def _load_scopes(
+    connection: AsyncConnection, scopes: Collection[tuple[ScopeKind, str]]
+) -> Scopes:
+    ids: dict[ScopeKind, set[str]] = {}
+    for kind, scope in scopes:
+        ids.setdefault(kind, set()).add(scope)
+    tenants = (ScopeKind.DOMAIN, ScopeKind.PROJECT, ScopeKind.USER, ScopeKind.KEYPAIR)
+    return await _load(connection, *(ids.get(kind, set()) for kind in tenants))
 
 
 async def load_tenant_scopes(

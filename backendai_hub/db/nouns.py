@@ -33,7 +33,7 @@ from backendai_hub.core.ids import is_id
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Noun, noun_of
 from backendai_hub.core.times import format_time
-from backendai_hub.db import folders
+from backendai_hub.db import folder_filters, folder_rights
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.images import choose_image
 from backendai_hub.db.images import named as named_image
@@ -118,11 +118,11 @@ _TABLES: Mapping[str, Table] = {
         owner=FolderRow.owner_id,
         domain=FolderRow.domain_id,
         also=lambda principal: or_(
-            folders.is_given_to(principal.id),
-            folders.is_in_store_of(principal.domain_id),
+            folder_rights.is_given_to(principal.id),
+            folder_rights.is_in_store_of(principal.domain_id),
         ),
-        equal=folders.FILTERS,
-        rivals=folders.choose_folder,
+        equal=folder_filters.FILTERS,
+        rivals=folder_filters.choose_folder,
     ),
 }
 

@@ -13,6 +13,7 @@ from backendai_hub.db.tables import (
     AllocationRow,
     AttemptRow,
     ContainerRow,
+    ContainerUsageRow,
     DependencyRow,
     DotfileRow,
     ExplanationRow,
@@ -31,6 +32,7 @@ from backendai_hub.db.tables import (
     SecretRow,
     SessionMountRow,
     SessionRow,
+    SSHKeyRow,
     StopRow,
     UsageBucketRow,
     UserRow,
@@ -59,6 +61,7 @@ async def purge_sessions(tx: Transaction, condition: Any) -> None:
         AttemptRow,
         ExplanationRow,
         LogRow,
+        ContainerUsageRow,
         ContainerRow,
         DependencyRow,
         SecretRow,
@@ -104,6 +107,7 @@ async def purge_keypair(tx: Transaction, keypair_id: str) -> None:
     )
     await purge_scope(tx, ScopeKind.KEYPAIR, keypair_id)
     await tx.execute(delete(LoginRow).where(LoginRow.keypair_id == keypair_id))
+    await tx.execute(delete(SSHKeyRow).where(SSHKeyRow.keypair_id == keypair_id))
     await tx.execute(delete(KeypairRow).where(KeypairRow.id == keypair_id))
 
 

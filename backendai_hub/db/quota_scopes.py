@@ -6,12 +6,12 @@ as many go through as there is room for.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import and_, case, delete, func, select, update
+from sqlalchemy import and_, case, delete, func, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.errors import InsufficientStorageError
@@ -47,6 +47,7 @@ class ScopeRecord(msgspec.Struct, frozen=True, kw_only=True):
     used_bytes: int
     used_files: int
     reserved_bytes: int
+    reserved_files: int
     applied_bytes: int | None
     applied_files: int | None
     applied_at: datetime | None
@@ -187,6 +188,14 @@ async def change_scope(tx: Transaction, host: str, scope: str, **values: Any) ->
     )
 
 
+async def sum_files(connection: AsyncConnection, scope: ScopeRecord) -> int:
+    """Add up the files of a scope's folders, each as it was counted."""
+    row = FolderRow
+    query = select(func.coalesce(func.sum(row.used_files), 0))
+    mine = query.where(row.host == scope.host, row.scope == scope.scope)
+    return int(await connection.scalar(mine) or 0)
+
+
 async def drop_scope(tx: Transaction, host: str, scope: str) -> None:
     """Forget a quota scope."""
     await tx.execute(delete(QuotaScopeRow).where(_is(host, scope)))
@@ -195,76 +204,170 @@ async def drop_scope(tx: Transaction, host: str, scope: str) -> None:
 # --- reservations ----------------------------------------------------------------
 
 
+class Room(msgspec.Struct, frozen=True):
+    """An amount of bytes, and a number of files and folders."""
+
+    bytes: int = 0
+    files: int = 0
+
+
 async def reserve(
-    tx: Transaction, folder: FolderRecord, amount: int, *, insider: bool = True
+    tx: Transaction,
+    folder: FolderRecord,
+    amount: int,
+    *,
+    files: int = 0,
+    insider: bool = True,
 ) -> None:
     """Keep room for what is about to be written; raises what answers 507.
 
-    Both the scope's limit and the folder's own have to have it. An unmanaged folder
+    Both the scope's limits and the folder's own have to have it. An unmanaged folder
     counts nowhere. Only an *insider* is told how full the owner's scope is.
     """
-    host, scope = folder.host, folder.scope
-    if not scope:
+    if not folder.scope:
         return
+    wanted = Room(amount, files)
+    await reserve_in_scope(tx, folder, wanted, insider=insider)
+    await _reserve_in_folder(tx, folder.id, wanted)
+
+
+async def reserve_in_scope(
+    tx: Transaction, folder: FolderRecord, wanted: Room, *, insider: bool = True
+) -> None:
+    """Keep room in a folder's scope, whatever the folder itself may hold."""
+    host, scope = folder.host, folder.scope
     found = await ensure_scope(tx, host, scope)
-    most = found.most_bytes
     row = QuotaScopeRow
-    query = update(row).where(_is(host, scope))
-    if most is not None:
-        query = query.where(row.used_bytes + row.reserved_bytes + amount <= most)
-    kept = await tx.execute(query.values(reserved_bytes=row.reserved_bytes + amount))
+    fits = and_(
+        *_fits(row, wanted, most_bytes=found.most_bytes, most_files=found.most_files)
+    )
+    kept = await tx.execute(
+        update(row).where(_is(host, scope), fits).values(_keep(row, wanted))
+    )
     if not kept.rowcount:
-        assert most is not None
         if not insider:
             raise InsufficientStorageError(
                 f"there is no room for it: the {found.kind} that the folder"
                 f" {folder.name!r} belongs to may not keep so much more; ask its owner",
-                asked=amount,
+                asked=wanted.bytes,
             )
-        raise _full(
+        raise _refusal(
             f"the {found.kind} {found.owner_name or found.owner_id} may keep",
-            most,
-            found.used_bytes + found.reserved_bytes,
-            amount,
+            Room(
+                found.used_bytes + found.reserved_bytes,
+                found.used_files + found.reserved_files,
+            ),
+            wanted,
+            most_bytes=found.most_bytes,
+            most_files=found.most_files,
         )
-    await _reserve_in_folder(tx, folder.id, amount)
 
 
-async def _reserve_in_folder(tx: Transaction, folder_id: str, amount: int) -> None:
+def _fits(
+    row: Any, wanted: Room, *, most_bytes: int | None, most_files: int | None
+) -> Iterator[Any]:
+    """Yield what has to be true for *wanted* to fit into a scope."""
+    yield true()
+    if most_bytes is not None:
+        yield row.used_bytes + row.reserved_bytes + wanted.bytes <= most_bytes
+    # Who brings no file more is not stopped by having too many.
+    if most_files is not None and wanted.files:
+        yield row.used_files + row.reserved_files + wanted.files <= most_files
+
+
+def _keep(row: Any, wanted: Room) -> dict[Any, Any]:
+    return {
+        row.reserved_bytes: row.reserved_bytes + wanted.bytes,
+        row.reserved_files: row.reserved_files + wanted.files,
+    }
+
+
+async def _reserve_in_folder(tx: Transaction, folder_id: str, wanted: Room) -> None:
     row = FolderRow
     room = (row.max_size < 0) | (
-        row.used_bytes + row.reserved_bytes + amount <= row.max_size
+        row.used_bytes + row.reserved_bytes + wanted.bytes <= row.max_size
     )
+    if wanted.files:
+        room &= row.max_files.is_(None) | (
+            row.used_files + row.reserved_files + wanted.files <= row.max_files
+        )
     kept = await tx.execute(
-        update(row)
-        .where(row.id == folder_id, room)
-        .values(reserved_bytes=row.reserved_bytes + amount)
+        update(row).where(row.id == folder_id, room).values(_keep(row, wanted))
     )
     if kept.rowcount:
         return
     query = select(
-        row.name, row.max_size, (row.used_bytes + row.reserved_bytes).label("held")
+        row.name,
+        row.max_size,
+        row.max_files,
+        (row.used_bytes + row.reserved_bytes).label("bytes"),
+        (row.used_files + row.reserved_files).label("files"),
     ).where(row.id == folder_id)
     found = (await tx.connection.execute(query)).first()
     if found is not None:
-        raise _full(
-            f"the folder {found.name!r} may hold", found.max_size, found.held, amount
+        raise _refusal(
+            f"the folder {found.name!r} may hold",
+            Room(found.bytes, found.files),
+            wanted,
+            most_bytes=found.max_size if found.max_size >= 0 else None,
+            most_files=found.max_files,
         )
 
 
 async def find_room(connection: AsyncConnection, folder: FolderRecord) -> int | None:
     """Return how much still fits into a folder and its scope; None: there is no end."""
-    rooms = []
+    return (await find_rooms(connection, folder))[0]
+
+
+async def find_rooms(
+    connection: AsyncConnection, folder: FolderRecord
+) -> tuple[int | None, int | None]:
+    """Return how many bytes and files still fit; None: there is no end."""
+    sizes, counts = [], []
     if folder.scope:
         scope = await find_scope(connection, folder.host, folder.scope)
         if scope is not None and scope.most_bytes is not None:
-            rooms.append(scope.most_bytes - scope.used_bytes - scope.reserved_bytes)
+            sizes.append(scope.most_bytes - scope.used_bytes - scope.reserved_bytes)
+        if scope is not None and scope.most_files is not None:
+            counts.append(scope.most_files - scope.used_files - scope.reserved_files)
     row = FolderRow
-    query = select(row.max_size, row.used_bytes + row.reserved_bytes)
+    query = select(
+        row.max_size,
+        row.used_bytes + row.reserved_bytes,
+        row.max_files,
+        row.used_files + row.reserved_files,
+    )
     found = (await connection.execute(query.where(row.id == folder.id))).first()
     if found is not None and found[0] >= 0:
-        rooms.append(found[0] - found[1])
+        sizes.append(found[0] - found[1])
+    if found is not None and found[2] is not None:
+        counts.append(found[2] - found[3])
+    return _least(sizes), _least(counts)
+
+
+def _least(rooms: list[int]) -> int | None:
     return max(0, min(rooms)) if rooms else None
+
+
+def _refusal(
+    what: str,
+    held: Room,
+    asked: Room,
+    *,
+    most_bytes: int | None,
+    most_files: int | None,
+) -> InsufficientStorageError:
+    """Say which of the limits it is that has no room."""
+    if most_bytes is not None and held.bytes + asked.bytes > most_bytes:
+        return _full(what, most_bytes, held.bytes, asked.bytes)
+    most = most_files or 0
+    return InsufficientStorageError(
+        f"{what} {most} files and folders, has {held.files}, and {asked.files} more"
+        " would be too many; remove something, or ask an administrator for more",
+        limit=most,
+        used=held.files,
+        asked=asked.files,
+    )
 
 
 def _full(what: str, most: int, held: int, asked: int) -> InsufficientStorageError:
@@ -279,11 +382,17 @@ def _full(what: str, most: int, held: int, asked: int) -> InsufficientStorageErr
 
 
 async def settle(
-    tx: Transaction, folder: FolderRecord, *, reserved: int, used: int, files: int = 0
+    tx: Transaction,
+    folder: FolderRecord,
+    *,
+    reserved: int | Room,
+    used: int,
+    files: int = 0,
 ) -> None:
     """Turn a reservation into use: what was written, which may be less, or nothing."""
     if not folder.scope:
         return
+    kept = reserved if isinstance(reserved, Room) else Room(reserved)
     for row, condition in (
         (QuotaScopeRow, _is(folder.host, folder.scope)),
         (FolderRow, FolderRow.id == folder.id),
@@ -293,18 +402,36 @@ async def settle(
             update(table)
             .where(condition)
             .values(
-                reserved_bytes=_at_least_zero(table.reserved_bytes - reserved),
+                reserved_bytes=_at_least_zero(table.reserved_bytes - kept.bytes),
+                reserved_files=_at_least_zero(table.reserved_files - kept.files),
                 used_bytes=_at_least_zero(table.used_bytes + used),
                 used_files=_at_least_zero(table.used_files + files),
             )
         )
 
 
+async def settle_in_scope(
+    tx: Transaction, folder: FolderRecord, *, kept: Room, used: Room, sign: int = 1
+) -> None:
+    """Count what a folder holds in its scope, or not any more; its own row stays."""
+    row = QuotaScopeRow
+    await tx.execute(
+        update(row)
+        .where(_is(folder.host, folder.scope))
+        .values(
+            reserved_bytes=_at_least_zero(row.reserved_bytes - kept.bytes),
+            reserved_files=_at_least_zero(row.reserved_files - kept.files),
+            used_bytes=_at_least_zero(row.used_bytes + sign * used.bytes),
+            used_files=_at_least_zero(row.used_files + sign * used.files),
+        )
+    )
+
+
 def _at_least_zero(amount: Any) -> Any:
     return case((amount < 0, 0), else_=amount)
 
 
-async def give_back(tx: Transaction, folder: FolderRecord, amount: int) -> None:
+async def give_back(tx: Transaction, folder: FolderRecord, amount: int | Room) -> None:
     """Give back room that was kept and is not needed."""
     await settle(tx, folder, reserved=amount, used=0)
 

@@ -11,6 +11,7 @@ from sqlalchemy import case, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.sessions import DEADLINES, QUEUED, SessionStatus, SessionType
+from backendai_hub.db.naming import is_named
 from backendai_hub.db.sessions import SessionRecord, is_live, record_of
 from backendai_hub.db.tables import ContainerRow, SessionRow, UserRow
 
@@ -133,10 +134,10 @@ async def list_waiting(
     """List the sessions that wait to be placed, of these or of all, in any order."""
     query = select(_TABLE).where(SessionRow.status.in_(_QUEUED), SessionRow.ready)
     if ids is not None:
-        query = query.where(SessionRow.id.in_(ids))
+        query = query.where(is_named(SessionRow.id, ids))
     found: list[SessionRecord] = []
     for rows in (await connection.execute(query)).partitions(_AT_A_TIME):
-        found += [record_of(row._mapping) for row in rows]
+        found += [record_of(r._mapping) for r in rows if ids is None or r.id in ids]
         await asyncio.sleep(0)  # others have their turn
     return found
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import msgspec
-from sqlalchemy import func, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.mounts import Mount
+from backendai_hub.core.sessions import QUEUED
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.sessions import is_live
 from backendai_hub.db.tables import SessionMountRow, SessionRow, UserRow
@@ -101,3 +103,51 @@ async def count_live(
         .group_by(SessionMountRow.folder_id)
     )
     return {str(key): int(count) for key, count in rows}
+
+
+# --- what comes by itself, of sessions that wait -----------------------------------
+
+_WAITING: Final = [str(status) for status in QUEUED]
+
+
+async def list_needed(connection: AsyncConnection) -> list[tuple[str, str]]:
+    """List the resource groups in which sessions wait, with hosts they may not need."""
+    row = SessionMountRow
+    query = (
+        select(SessionRow.resource_group_id, row.host)
+        .join(row, row.session_id == SessionRow.id)
+        .where(SessionRow.status.in_(_WAITING), row.automatic)
+        .distinct()
+    )
+    found = await connection.execute(query)
+    return sorted((group, host) for group, host in found if group is not None)
+
+
+async def list_holding(
+    connection: AsyncConnection, group_id: str, host: str
+) -> list[str]:
+    """List the sessions that wait in a group with something unasked of a host."""
+    row = SessionMountRow
+    query = (
+        select(SessionRow.id)
+        .join(row, row.session_id == SessionRow.id)
+        .where(
+            SessionRow.status.in_(_WAITING),
+            SessionRow.resource_group_id == group_id,
+            row.automatic,
+            row.host == host,
+        )
+        .distinct()
+    )
+    return sorted(await connection.scalars(query))
+
+
+async def drop_automatic(tx: Transaction, session_id: str, host: str) -> list[str]:
+    """Take from a session what comes by itself from a host; return the names."""
+    row = SessionMountRow
+    gone = await tx.execute(
+        delete(row)
+        .where(row.session_id == session_id, row.automatic, row.host == host)
+        .returning(row.folder_name)
+    )
+    return sorted(name for (name,) in gone)

@@ -8,7 +8,16 @@ from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Integer, Select, bindparam, case, func, select, tuple_
+from sqlalchemy import (
+    Integer,
+    Select,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.clusters import ClusterMode, ClusterStrategy
@@ -37,7 +46,6 @@ from backendai_hub.db.tables import (
     SessionRow,
     UserRow,
 )
-from backendai_hub.db.tables.base import UtcTime
 
 _BETWEEN, _WITHIN = "\x1e", "\x1f"
 
@@ -285,13 +293,19 @@ async def get_sessions(
 
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sessions a list shows, and in which direction of their creation."""
+    """Which sessions a list shows, and in which order."""
 
     owner_id: str | None = None
     owner_name: str | None = None
     domain_id: str | None = None
     statuses: Sequence[SessionStatus] | None = None
-    newest_first: bool = True
+    search: str | None = None
+    """Part of a name or tag, or the beginning of an identifier."""
+    kind: SessionType | None = None
+    project: str | None = None
+    resource_group: str | None = None
+    agent: str | None = None
+    order: str = "-created_at"
 
 
 _CONDITIONS = {
@@ -299,21 +313,57 @@ _CONDITIONS = {
     "domain_id": SessionRow.domain_id == bindparam("domain_id"),
     "owner_name": UserRow.name == bindparam("owner_name"),
     "statuses": SessionRow.status.in_(bindparam("statuses", expanding=True)),
+    "search": or_(
+        func.lower(SessionRow.name).like(bindparam("part"), escape="\\"),
+        func.lower(SessionRow.tag).like(bindparam("part"), escape="\\"),
+        SessionRow.id.like(bindparam("beginning"), escape="\\"),
+    ),
+    "kind": SessionRow.type == bindparam("kind"),
+    "project": ProjectRow.name == bindparam("project"),
+    "resource_group": ResourceGroupRow.name == bindparam("resource_group"),
+    "agent": AgentRow.name == bindparam("agent"),
+}
+
+_ORDERS: dict[str, Any] = {
+    "created_at": SessionRow.created_at,
+    "name": SessionRow.name,
+    "owner": UserRow.name,
+    "priority": SessionRow.priority,
+    "status": SessionRow.status,
 }
 
 
 @cache
 def _page(
-    named: frozenset[str], *, newest_first: bool, further: bool
+    named: frozenset[str], *, order: str, further: bool
 ) -> Select[*tuple[Any, ...]]:
     """Build the statement of a list once for each kind of list."""
-    columns = tuple_(SessionRow.created_at, SessionRow.id)
+    backwards = order.startswith("-")
+    by = _ORDERS[order.removeprefix("-")]
+    columns = tuple_(by, SessionRow.id)
     query = _VIEW.where(*(_CONDITIONS[name] for name in sorted(named)))
     if further:
-        last = tuple_(bindparam("last_at", type_=UtcTime()), bindparam("last_id"))
-        query = query.where(columns < last if newest_first else columns > last)
-    order = [c.desc() if newest_first else c.asc() for c in columns.clauses]
-    return query.order_by(*order).limit(bindparam("most", type_=Integer()))
+        last = tuple_(bindparam("last_key", type_=by.type), bindparam("last_id"))
+        query = query.where(columns < last if backwards else columns > last)
+    sorting = [c.desc() if backwards else c.asc() for c in columns.clauses]
+    return query.order_by(*sorting).limit(bindparam("most", type_=Integer()))
+
+
+def _values(wanted: SessionFilter) -> dict[str, Any]:
+    """Tell what the statement of this list is given."""
+    given = {name: getattr(wanted, name) for name in _CONDITIONS}
+    values = {name: value for name, value in given.items() if value is not None}
+    if wanted.statuses is not None:
+        values["statuses"] = [str(s) for s in wanted.statuses]
+    if wanted.kind is not None:
+        values["kind"] = str(wanted.kind)
+    return values
+
+
+def _pattern(part: str) -> str:
+    for special in ("\\", "%", "_"):
+        part = part.replace(special, f"\\{special}")
+    return part
 
 
 async def list_sessions(
@@ -321,17 +371,15 @@ async def list_sessions(
     wanted: SessionFilter,
     *,
     limit: int,
-    after: tuple[datetime, str] | None = None,
+    after: tuple[datetime | int | str, str] | None = None,
 ) -> list[Session]:
-    """Read one page in the order of creation (keyset: never an offset)."""
-    given = {name: getattr(wanted, name) for name in _CONDITIONS}
-    values: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-    query = _page(
-        frozenset(values), newest_first=wanted.newest_first, further=after is not None
-    )
-    if wanted.statuses is not None:
-        values["statuses"] = [str(s) for s in wanted.statuses]
+    """Read one page in the order that is wanted (keyset: never an offset)."""
+    values = _values(wanted)
+    query = _page(frozenset(values), order=wanted.order, further=after is not None)
+    if wanted.search is not None:
+        part = _pattern(values.pop("search").lower())
+        values |= {"part": f"%{part}%", "beginning": f"{part}%"}
     if after is not None:
-        values["last_at"], values["last_id"] = after
+        values["last_key"], values["last_id"] = after
     rows = await connection.execute(query, {**values, "most": limit})
     return await _show_clusters(connection, [_view(row) for row in rows])

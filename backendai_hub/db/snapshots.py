@@ -20,6 +20,7 @@ from backendai_hub.db.agents import (
     list_balances,
     list_devices,
 )
+from backendai_hub.db.naming import is_named
 from backendai_hub.db.stops import list_stops
 from backendai_hub.db.tables import (
     AllocationRow,
@@ -82,7 +83,7 @@ async def load_sliced(
         return {}
     rows = await connection.execute(
         select(AllocationRow.device_id, AllocationRow.slices).where(
-            AllocationRow.device_id.in_(devices),
+            is_named(AllocationRow.device_id, devices),
             AllocationRow.freed_at.is_(None),
             AllocationRow.slices > 0,
         )
@@ -119,8 +120,9 @@ async def _load_drains(
 
 async def find_nodes(connection: AsyncConnection, devices: Collection[str]) -> set[str]:
     """Return the ids of the nodes that these devices are in."""
-    query = select(DeviceRow.agent_id).where(DeviceRow.id.in_(devices)).distinct()
-    return set(await connection.scalars(query))
+    query = select(DeviceRow.id, DeviceRow.agent_id)
+    rows = await connection.execute(query.where(is_named(DeviceRow.id, devices)))
+    return {node for device, node in rows if device in devices}
 
 
 def _serves_many(agent: AgentRecord) -> bool:

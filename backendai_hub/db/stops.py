@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.operators import Stop, StopKind
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.naming import is_named
 from backendai_hub.db.running import end_of
 from backendai_hub.db.tables import ContainerRow, SessionRow, StopRow
 
@@ -28,8 +29,9 @@ async def list_stops(
     connection: AsyncConnection, targets: Collection[str]
 ) -> list[Stop]:
     """List which of these sessions, nodes and groups are stopped."""
-    query = select(_STOPS).where(StopRow.target_id.in_(sorted(targets)))
-    return [_read(row) for row in await connection.execute(query)]
+    query = select(_STOPS).where(is_named(StopRow.target_id, targets))
+    rows = await connection.execute(query)
+    return [_read(row) for row in rows if row.target_id in targets]
 
 
 async def list_stopped(connection: AsyncConnection, kind: StopKind) -> dict[str, Stop]:

@@ -175,6 +175,7 @@ async def remove_members(
     if source is not None:
         query = query.where(MembershipRow.source == source)
     gone = await tx.execute(query.returning(MembershipRow.project_id))
+    tx.wake("uploads", "folders")  # what they had begun in folders of these
     return [project for (project,) in gone]
 
 

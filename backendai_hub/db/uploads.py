@@ -36,9 +36,7 @@ def _read(row: Any) -> UploadRecord:
 async def insert_upload(tx: Transaction, upload: UploadRecord, **more: Any) -> None:
     """Store an upload that begins."""
     values = {**msgspec.structs.asdict(upload), **more}
-    await tx.execute(
-        insert(UploadRow).values(created_at=tx.now, modified_at=tx.now, **values)
-    )
+    await tx.execute(insert(UploadRow).values(modified_at=tx.now, **values))
 
 
 async def find_upload(
@@ -62,17 +60,56 @@ async def count_open(connection: AsyncConnection, user_id: str) -> int:
     return int((await connection.execute(query)).scalar_one())
 
 
-async def list_open(
-    connection: AsyncConnection, folder_id: str, user_id: str
-) -> list[UploadRecord]:
-    """List somebody's uploads into a folder that are not over, the oldest first."""
+async def count_open_in(connection: AsyncConnection, folder_id: str) -> int:
+    """Count the uploads into one folder that are not over."""
     query = (
-        select(*_COLUMNS)
-        .where(UploadRow.folder_id == folder_id, UploadRow.user_id == user_id)
-        .where(UploadRow.state == OPEN)
-        .order_by(UploadRow.id)
+        select(func.count())
+        .select_from(UploadRow)
+        .where(UploadRow.folder_id == folder_id, UploadRow.state == OPEN)
     )
-    return [_read(row) for row in (await connection.execute(query)).mappings()]
+    return int((await connection.execute(query)).scalar_one())
+
+
+async def count_open_in_scope(
+    connection: AsyncConnection, user_id: str, host: str, scope: str
+) -> int:
+    """Count somebody's uploads that are not over and fill a scope."""
+    query = (
+        select(func.count())
+        .select_from(UploadRow)
+        .join(FolderRow, FolderRow.id == UploadRow.folder_id)
+        .where(UploadRow.user_id == user_id, UploadRow.state == OPEN)
+        .where(FolderRow.host == host, FolderRow.scope == scope)
+    )
+    return int((await connection.execute(query)).scalar_one())
+
+
+async def list_open(
+    connection: AsyncConnection,
+    folder_id: str,
+    user_id: str | None,
+    *,
+    after: str | None = None,
+    limit: int = 1000,
+) -> list[tuple[UploadRecord, str]]:
+    """List uploads into a folder that are not over, the oldest first, with the name of
+    who sends each: somebody's, or everybody's."""
+    row = UploadRow
+    query = (
+        select(*_COLUMNS, func.coalesce(UserRow.name, "").label("user_name"))
+        .outerjoin(UserRow, UserRow.id == row.user_id)
+        .where(row.folder_id == folder_id, row.state == OPEN)
+    )
+    if user_id is not None:
+        query = query.where(row.user_id == user_id)
+    if after is not None:
+        query = query.where(row.id > after)
+    found = await connection.execute(query.order_by(row.id).limit(limit))
+    listed = []
+    for one in found.mappings():
+        values = dict(one)
+        listed.append((values.pop("user_name"), values))
+    return [(_read(values), name) for name, values in listed]
 
 
 def _is_withdrawn() -> Any:
@@ -142,16 +179,45 @@ async def extend(tx: Transaction, upload_id: str, until: datetime) -> None:
     )
 
 
-async def end_upload(
-    tx: Transaction, upload_id: str, state: str, until: datetime
+async def keep_more(
+    tx: Transaction, upload_id: str, amount: int, until: datetime
 ) -> bool:
-    """End an upload that is open; tell whether this call has. It is known *until*."""
+    """Note that so much more room is kept for an upload; tell whether it is open."""
+    row = UploadRow
     done = await tx.execute(
-        update(UploadRow)
-        .where(UploadRow.id == upload_id, UploadRow.state == OPEN)
-        .values(state=state, reserved_bytes=0, expires_at=until, modified_at=tx.now)
+        update(row)
+        .where(row.id == upload_id, row.state == OPEN)
+        .values(
+            reserved_bytes=row.reserved_bytes + amount,
+            expires_at=until,
+            modified_at=tx.now,
+        )
     )
     return bool(done.rowcount)
+
+
+async def end_upload(
+    tx: Transaction, upload_id: str, state: str, until: datetime
+) -> UploadRecord | None:
+    """End an upload that is open, and return it as it was; None: it was not open.
+
+    It is known *until*.
+    """
+    found = await find_upload(tx.connection, upload_id, lock=True)
+    if found is None or found.state != OPEN:
+        return None
+    await tx.execute(
+        update(UploadRow)
+        .where(UploadRow.id == upload_id)
+        .values(
+            state=state,
+            reserved_bytes=0,
+            reserved_files=0,
+            expires_at=until,
+            modified_at=tx.now,
+        )
+    )
+    return found
 
 
 async def forget_upload(tx: Transaction, upload_id: str) -> None:

@@ -34,6 +34,7 @@ _NOBODYS: Final = _OF_SESSIONS | {
     "agents",
     "audit",
     "audit_head",
+    "container_usage",
     "containers",
     "devices",
     "dotfiles",

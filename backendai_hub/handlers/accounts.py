@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from backendai_hub.api.accounts import NewAccount
 from backendai_hub.core.access import Action
 from backendai_hub.core.errors import MalformedRequestError
 from backendai_hub.handlers.base import APIHandler, operation
@@ -13,7 +14,6 @@ from backendai_hub.operations.account_changes import (
     AccountRequest,
     AccountResults,
     AccountState,
-    NewAccount,
     SeriesRequest,
     TableRequest,
 )
@@ -113,6 +113,17 @@ class AccountTableHandler(APIHandler):
     async def post(self, body: TableRequest) -> AccountResults:
         """Make the accounts of a CSV table; each row ends for itself."""
         return await changes.create_from_table(self.platform, self.principal, body)
+
+
+class AccountStateHandler(APIHandler):
+    """How an account is."""
+
+    path = "api/accounts/{name}/state"
+
+    @operation(Action.READ_ACCOUNT)
+    async def get(self, name: str) -> AccountState:
+        """Tell whether an account is locked, and when its password was set."""
+        return await changes.read_account(self.platform, self.principal, name)
 
 
 class ResetHandler(APIHandler):

@@ -19,10 +19,12 @@ from backendai_hub.api.agents import (
 )
 from backendai_hub.core.access import Action, Caller, Principal
 from backendai_hub.core.errors import MalformedRequestError, NotFoundError
+from backendai_hub.core.measures import Measures
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import nodes
 from backendai_hub.operations.authority import AGENT_SUFFIX
 from backendai_hub.operations.lifecycle import ROUTES
+from backendai_hub.operations.live_usage import accept_measures
 from backendai_hub.operations.logs import accept_log
 from backendai_hub.operations.reports import accept_report
 
@@ -162,6 +164,17 @@ class ReportHandler(AgentLinkHandler):
     async def put(self, body: AgentReport) -> ReportAnswer:
         """Take in a node's account of itself."""
         return await accept_report(self.platform, self.principal.name, body)
+
+
+class MeasuresHandler(AgentLinkHandler):
+    """What a node measures."""
+
+    path = "agent/v1/usage"
+
+    @operation(Action.SERVE_AGENT, status=204)
+    async def put(self, body: Measures) -> None:
+        """Take in what a node and its containers use now."""
+        await accept_measures(self.platform, self.principal.name, body)
 
 
 class LogParcelHandler(AgentLinkHandler):

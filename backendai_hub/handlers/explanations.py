@@ -27,7 +27,7 @@ class DryRunHandler(APIHandler):
 
     path = "api/sessions/dry-run"
 
-    @operation(Action.CREATE_SESSION)
+    @operation(Action.CHECK_SESSION)
     async def post(self, body: SessionRequest) -> DryRun:
         """Say what would become of a session: refused, started now, or waiting."""
         return await try_out(

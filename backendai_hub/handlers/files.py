@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,7 +24,7 @@ from backendai_hub.api.files import (
     TrashRequest,
 )
 from backendai_hub.core.access import Action
-from backendai_hub.core.errors import HubError, MalformedRequestError
+from backendai_hub.core.errors import HubError, MalformedRequestError, UnavailableError
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import file_tasks as tasks
 from backendai_hub.operations import file_trash as trash
@@ -31,9 +32,13 @@ from backendai_hub.operations import files as verbs
 from backendai_hub.operations.files import EntriesQuery, PathQuery
 from backendai_hub.operations.folder_access import OpenFolder
 
+T = TypeVar("T")
+
 
 class FilesHandler(APIHandler):
     """A route about what is in a folder."""
+
+    _is_left = False
 
     def decode_query(self, kind: Any, *, tolerant: bool = False) -> Any:
         """Read parameters exactly as they are: blanks may be part of a name."""
@@ -50,6 +55,26 @@ class FilesHandler(APIHandler):
             several = known[name].type == list[str]
             found[name] = texts if several else texts[-1]
         return _convert(found, kind)
+
+    _asked: asyncio.Task[Any] | None = None
+
+    async def while_wanted(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do what takes long only as long as somebody waits for the answer."""
+        asked = asyncio.create_task(work)
+        self._asked = asked
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            if not asked.cancelled() or not self._is_left:
+                raise
+            raise UnavailableError("nobody waits for this any more") from None
+
+    def on_connection_close(self) -> None:
+        """Stop what nobody waits for."""
+        super().on_connection_close()
+        self._is_left = True
+        if self._asked is not None:
+            self._asked.cancel()
 
     async def open_to_read(self, folder_id: str) -> OpenFolder:
         """Open a folder to look into."""
@@ -94,7 +119,7 @@ class EntriesHandler(FilesHandler):
         """List a part of what is in a folder, sorted and searched."""
         query = self.decode_query(EntriesQuery)
         opened = await self.open_to_read(folder_id)
-        return await verbs.list_entries(self.platform, opened, query)
+        return await self.while_wanted(verbs.list_entries(self.platform, opened, query))
 
 
 class EntryHandler(FilesHandler):

@@ -38,10 +38,12 @@ from backendai_hub.core.errors import HubError, InvalidRequestError
 from backendai_hub.core.vfolders import Folder, FolderTask
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.handlers.problems import as_hub_error
+from backendai_hub.operations import folder_invitations
 from backendai_hub.operations import folder_sharing as sharing
 from backendai_hub.operations import folders as verbs
 from backendai_hub.operations import storage_hosts as hosts
 from backendai_hub.operations.folder_cloning import clone_folder
+from backendai_hub.operations.folder_transfers import transfer_folder
 
 MOST_AT_ONCE = 1000
 
@@ -203,9 +205,7 @@ class TransferHandler(APIHandler):
     @operation(Action.TRANSFER_FOLDER)
     async def post(self, reference: str, body: TransferRequest) -> Folder:
         """Give a folder to another user, or to a project."""
-        return await verbs.transfer_folder(
-            self.platform, self.principal, reference, body
-        )
+        return await transfer_folder(self.platform, self.principal, reference, body)
 
 
 class ActivityHandler(APIHandler):
@@ -213,7 +213,7 @@ class ActivityHandler(APIHandler):
 
     path = "api/folders/{reference}/activity"
 
-    @operation("folder:read", query=ActivityQuery)
+    @operation(Action.READ_FOLDER_ACTIVITY, query=ActivityQuery)
     async def get(self, reference: str) -> ActivityPage:
         """List what was done to a folder, the newest first."""
         query = self.decode_query(ActivityQuery)
@@ -230,7 +230,7 @@ class InviteHandler(APIHandler):
     @operation(Action.INVITE_TO_FOLDER)
     async def post(self, reference: str, body: InviteRequest) -> list[InviteOutcome]:
         """Invite people to a folder by name or address; each ends for itself."""
-        return await sharing.invite_people(
+        return await folder_invitations.invite_people(
             self.platform, self.principal, reference, body
         )
 
@@ -240,7 +240,7 @@ class ShareHandler(APIHandler):
 
     path = "api/folders/{reference}/share"
 
-    @operation("folder:read")
+    @operation(Action.READ_GUESTS)
     async def get(self, reference: str) -> list[Guest]:
         """List whom the folder is shared with, and members it is something else for."""
         return await sharing.list_guests(self.platform, self.principal, reference)
@@ -273,7 +273,7 @@ class InvitationsHandler(APIHandler):
     async def get(self) -> list[Invitation]:
         """List invitations the caller has got or made."""
         query = self.decode_query(InvitationQuery)
-        return await sharing.list_invitations(
+        return await folder_invitations.list_invitations(
             self.platform, self.principal, query.state
         )
 
@@ -286,14 +286,14 @@ class InvitationHandler(APIHandler):
     @operation(Action.ANSWER_INVITATION)
     async def patch(self, invitation_id: str, body: InvitationChange) -> Invitation:
         """Offer another permission, as who has made the invitation."""
-        return await sharing.change_invitation(
+        return await folder_invitations.change_invitation(
             self.platform, self.principal, invitation_id, body
         )
 
     @operation(Action.ANSWER_INVITATION)
     async def delete(self, invitation_id: str) -> Invitation:
         """Reject an invitation, or take back one's own."""
-        return await sharing.decline_invitation(
+        return await folder_invitations.decline_invitation(
             self.platform, self.principal, invitation_id
         )
 
@@ -306,7 +306,7 @@ class AcceptHandler(APIHandler):
     @operation(Action.ANSWER_INVITATION)
     async def post(self, invitation_id: str) -> Invitation:
         """Accept an invitation."""
-        return await sharing.accept_invitation(
+        return await folder_invitations.accept_invitation(
             self.platform, self.principal, invitation_id
         )
 

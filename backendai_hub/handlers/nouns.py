@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from typing import Any
 
+import msgspec
 from sqlalchemy.exc import DBAPIError
 
 from backendai_hub.api.nouns import BulkAnswer, BulkResult, bulk_type, page_type
@@ -21,6 +22,15 @@ from backendai_hub.operations import nouns as verbs
 
 MOST_AT_ONCE = 1000
 Entry = tuple[Verb, int, Callable[[], Awaitable[Any]], str | None]
+
+
+class PurgeQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What is removed along with an item and would otherwise stay, by commas.
+
+    With users: ``shared-folders``.
+    """
+
+    also: str = ""
 
 
 class NounHandler(APIHandler):
@@ -117,12 +127,14 @@ def _make_one(noun: Noun) -> type[APIHandler]:
         )
 
     async def delete(self: NounHandler, reference: str) -> None:
+        also = self.decode_query(PurgeQuery).also if noun.purge_also else ""
         await verbs.purge_noun(
             self.platform,
             self.principal,
             noun,
             reference,
             revision=self.read_precondition(),
+            also=[thing.strip() for thing in also.split(",") if thing.strip()],
         )
 
     methods = {
@@ -143,7 +155,11 @@ def _make_one(noun: Noun) -> type[APIHandler]:
         methods["delete"] = _method(
             delete,
             f"Remove a {words} for good.",
-            operation(noun.action(Verb.PURGE), status=204),
+            operation(
+                noun.action(Verb.PURGE),
+                status=204,
+                query=PurgeQuery if noun.purge_also else None,
+            ),
         )
     return _handler(noun, "", f"api/{noun.plural}/{{reference}}", methods)
 

@@ -8,6 +8,7 @@ from typing import Any
 from backendai_hub.handlers.accounts import (
     AccountSeriesHandler,
     AccountsHandler,
+    AccountStateHandler,
     AccountTableHandler,
     CheckHandler,
     EndLoginsHandler,
@@ -18,10 +19,12 @@ from backendai_hub.handlers.accounts import (
     UnlockHandler,
     VerifyHandler,
 )
+from backendai_hub.handlers.agent_summaries import AgentSummariesHandler
 from backendai_hub.handlers.agents import (
     AssignmentsHandler,
     EnrollHandler,
     LogParcelHandler,
+    MeasuresHandler,
     RenewHandler,
     ReportHandler,
     RoutesHandler,
@@ -44,6 +47,7 @@ from backendai_hub.handlers.images import (
     RescanHandler,
     UntagImageHandler,
 )
+from backendai_hub.handlers.live_usage import LiveUsageHandler, SessionUsageHandler
 from backendai_hub.handlers.logins import (
     ActivateHandler,
     LoginsHandler,
@@ -83,6 +87,8 @@ from backendai_hub.handlers.sessions import (
 from backendai_hub.handlers.shares import SharesHandler, UsageHistoryHandler
 from backendai_hub.handlers.simulations import ExportHandler, SimulateHandler
 from backendai_hub.handlers.spec import SpecHandler
+from backendai_hub.handlers.ssh_keys import SSHKeyHandler
+from backendai_hub.handlers.storage import STORAGE_HANDLERS
 from backendai_hub.handlers.streams import EventsHandler
 from backendai_hub.handlers.tenancy import (
     AgentHandler,
@@ -102,6 +108,7 @@ API: tuple[type[APIHandler], ...] = (
     DomainDotfilesHandler,
     ProjectDotfilesHandler,
     KeypairDotfilesHandler,
+    SSHKeyHandler,
     KeypairSecretHandler,
     GroupAccessHandler,
     SharesHandler,
@@ -133,6 +140,7 @@ API: tuple[type[APIHandler], ...] = (
     *FILE_HANDLERS,
     *CONTENT_HANDLERS,
     *FOLDER_HANDLERS,
+    *STORAGE_HANDLERS,
     *NOUN_HANDLERS,
     VersionHandler,
     MeHandler,
@@ -147,13 +155,17 @@ API: tuple[type[APIHandler], ...] = (
     SessionEventsHandler,
     SessionHistoryHandler,
     SessionLogHandler,
+    SessionUsageHandler,
+    LiveUsageHandler,
     EventsHandler,
     SpawnedHandler,
     SpawnedByKeyHandler,
     AgentsHandler,
+    AgentSummariesHandler,
     AccountsHandler,
     AccountSeriesHandler,
     AccountTableHandler,
+    AccountStateHandler,
     VerifyHandler,
     CheckHandler,
     PasswordHandler,
@@ -177,6 +189,7 @@ AGENTS: tuple[type[APIHandler], ...] = (
     RenewHandler,
     AssignmentsHandler,
     ReportHandler,
+    MeasuresHandler,
     LogParcelHandler,
 )
 

@@ -11,6 +11,7 @@ from backendai_hub.api.sessions import (
     EventMessage,
     HistoryPage,
     Resources,
+    SessionChange,
     SessionLog,
     SessionPage,
     SessionRequest,
@@ -28,6 +29,7 @@ from backendai_hub.operations import nodes
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.logs import LogQuery, read_log
 from backendai_hub.operations.resources import load_resources
+from backendai_hub.operations.session_names import rename_session
 from backendai_hub.operations.submit import submit_session
 from backendai_hub.operations.users import describe_self
 
@@ -78,7 +80,7 @@ class MeHandler(APIHandler):
     @operation(Action.READ_SELF)
     async def get(self) -> Me:
         """Say who the caller is here."""
-        return describe_self(self.principal, self.require_user())
+        return describe_self(self.platform, self.principal, self.require_user())
 
 
 class ResourcesHandler(APIHandler):
@@ -140,6 +142,13 @@ class SessionHandler(APIHandler):
     async def get(self, session_id: str) -> ShownSession:
         """Read one session."""
         return await verbs.get_session(self.platform, self.principal, session_id)
+
+    @operation(Action.RENAME_SESSION)
+    async def patch(self, session_id: str, body: SessionChange) -> Session:
+        """Give a session that has not ended another name; where it answers stays."""
+        return await rename_session(
+            self.platform, self.principal, session_id, body.name
+        )
 
 
 class TerminateHandler(APIHandler):

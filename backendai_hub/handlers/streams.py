@@ -1,4 +1,4 @@
-"""The live stream of facts, as server-sent events."""
+"""The live stream of facts, and of what sessions use, as server-sent events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,30 @@ from backendai_hub.core.access import Action
 from backendai_hub.core.errors import MalformedRequestError
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import sessions as verbs
+from backendai_hub.operations.live_usage import EVERYBODY, LiveUsageQuery, read_live
 
 KEEP_ALIVE_SECONDS = 15.0
 IDENTIFY_SECONDS = 25.0
 """So often the stream asks anew who reads it. With the time JupyterHub's word is kept,
 a token that is taken back reads on for less than a minute."""
+USAGE_SECONDS = 2.0
+"""So often whoever asks for it is told what is used, if anything new was measured."""
+_USAGE = {
+    "1": LiveUsageQuery(),
+    "own": LiveUsageQuery(),
+    "all": LiveUsageQuery(owner=EVERYBODY),
+}
+
+
+class EventStreamQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts after number ``after``; without it, from now.
+
+    With ``usage`` also what sessions use, every two seconds as events named "usage":
+    "1" of one's own sessions, "all" of all that one may see.
+    """
+
+    after: int | None = None
+    usage: str | None = None
 
 
 class EventsHandler(APIHandler):
@@ -23,6 +42,11 @@ class EventsHandler(APIHandler):
 
     path = "api/events"
     _open = True
+    _usage: LiveUsageQuery | None = None
+    _usage_due = 0.0
+    _said_at = 0.0
+    _told = 0
+    """The number of the last measurement that this reader was told of."""
 
     def on_connection_close(self) -> None:
         """Stop sending when nobody reads."""
@@ -30,10 +54,11 @@ class EventsHandler(APIHandler):
         # The waiter below is woken so that it sees this at once.
         self.service.signals.wake("events")
 
-    @operation(Action.READ_EVENTS)
+    @operation(Action.READ_EVENTS, query=EventStreamQuery)
     async def get(self) -> None:
         """Stream facts after ``after`` (or ``Last-Event-ID``); without it, from now."""
         after = await self._begin()
+        self._usage = self._choose_usage()
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("X-Accel-Buffering", "no")
         signals = self.service.signals
@@ -44,12 +69,15 @@ class EventsHandler(APIHandler):
             while self._open and not self.service.stopping:
                 ticket = signals.ticket("events")
                 after = await self._send_after(after)
-                news = await signals.wait("events", ticket, KEEP_ALIVE_SECONDS)
+                await self._send_usage()
+                silent_until = self._said_at + KEEP_ALIVE_SECONDS
+                wake_at = min(silent_until, self._usage_due or silent_until)
+                await signals.wait("events", ticket, max(0.0, wake_at - clock()))
                 if clock() - identified > IDENTIFY_SECONDS:
                     if not await self.identify_again():
                         break
                     identified = clock()
-                if not news:
+                if clock() >= silent_until:
                     await self._send(": keep-alive\n\n")
         except StreamClosedError:
             return
@@ -63,6 +91,26 @@ class EventsHandler(APIHandler):
             raise MalformedRequestError("after: not the number of an event")
         return int(given)
 
+    def _choose_usage(self) -> LiveUsageQuery | None:
+        wanted = self.get_query_argument("usage", None)
+        if wanted is None:
+            return None
+        if wanted not in _USAGE:
+            raise MalformedRequestError("usage: use 1 for your own sessions, or all")
+        return _USAGE[wanted]
+
+    async def _send_usage(self) -> None:
+        """Send what was measured since the last time, every two seconds."""
+        clock = asyncio.get_running_loop().time
+        if self._usage is None or clock() < self._usage_due:
+            return
+        self._usage_due = clock() + USAGE_SECONDS
+        number = self.platform.usage.keeper.number
+        live = read_live(self.platform, self.principal, self._usage, after=self._told)
+        self._told = number
+        if live.items or live.nodes:
+            await self._send(f"event: usage\ndata: {_encode(live)}\n\n")
+
     async def _send_after(self, after: int) -> int:
         """Send everything after number *after*; return the last number sent."""
         while True:
@@ -72,13 +120,16 @@ class EventsHandler(APIHandler):
             if not found:
                 return after
             text = "".join(
-                f"id: {m.seq}\nevent: session\n"
-                f"data: {msgspec.json.encode(m).decode()}\n\n"
-                for m in found
+                f"id: {m.seq}\nevent: session\ndata: {_encode(m)}\n\n" for m in found
             )
             await self._send(text)
             after = found[-1].seq
 
     async def _send(self, text: str) -> None:
+        self._said_at = asyncio.get_running_loop().time()
         self.write(text)
         await self.flush()
+
+
+def _encode(document: msgspec.Struct) -> str:
+    return msgspec.json.encode(document).decode()

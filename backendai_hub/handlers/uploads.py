@@ -6,13 +6,15 @@ that takes it, and a part is acknowledged when it is safe on the disk.
 
 from __future__ import annotations
 
+import asyncio
 from email.utils import format_datetime
 from typing import Any, Final
 
 from tornado import web
 
+from backendai_hub.api.files import UploadPage
 from backendai_hub.core.access import Action
-from backendai_hub.core.errors import HubError, MalformedRequestError
+from backendai_hub.core.errors import HubError, MalformedRequestError, StalledError
 from backendai_hub.core.uploads import (
     CHECKSUMS,
     CHUNK_TYPE,
@@ -31,9 +33,7 @@ from backendai_hub.core.uploads import (
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import uploads as verbs
 from backendai_hub.operations.folder_access import OpenFolder
-from backendai_hub.operations.uploads import Standing, Wish
-from backendai_hub.storage.connection import BodyWriter
-from backendai_hub.storage.ops import UploadState
+from backendai_hub.operations.uploads import Part, Standing, UploadsQuery, Wish
 
 MOST_IGNORED: Final = 64 << 20
 """So much of what was refused is waited for; then the connection is cut."""
@@ -42,7 +42,10 @@ MOST_IGNORED: Final = 64 << 20
 class _TusHandler(APIHandler):
     """Speaks the protocol, and hands on the content that comes with a request."""
 
-    _writer: BodyWriter[UploadState] | None = None
+    _writer: Part | None = None
+    _watch: asyncio.TimerHandle | None = None
+    _heard = 0.0
+    _is_busy = False
     _refusal: HubError | None = None
     _ignored = 0
     _upload: UploadRecord
@@ -71,11 +74,38 @@ class _TusHandler(APIHandler):
             if described is not None and self.request.method in {"POST", "PATCH"}:
                 async with self.trail.doing(described.action):
                     await self.begin()
+                    self._begin_to_watch()
         except HubError as error:
             if self.request.headers.get("Expect", "").lower() == "100-continue":
                 raise  # they wait for a word before they send anything
             self._refusal = error
             self._take_everything()
+            self._begin_to_watch()
+
+    def _begin_to_watch(self) -> None:
+        """From now on something has to come, every now and then."""
+        loop = asyncio.get_running_loop()
+        self._heard = loop.time()
+        seconds = self.platform.settings.upload_stall_seconds
+        self._watch = loop.call_later(seconds, self._look, seconds)
+
+    def _look(self, seconds: float) -> None:
+        """Cut off who sends nothing; waiting for the storage is not their doing."""
+        if self._finished or (self._writer is None and self._refusal is None):
+            return
+        loop = asyncio.get_running_loop()
+        if self._is_busy:
+            self._heard = loop.time()
+        left = self._heard + seconds - loop.time()
+        if left > 0:
+            self._watch = loop.call_later(left, self._look, seconds)
+            return
+        error = StalledError(
+            f"nothing has come for {seconds:g} s; what has come is kept: ask how much"
+            " it is, and go on from there"
+        )
+        self.set_header("Connection", "close")
+        self.send_error(error.status, exc_info=(type(error), error, None))
 
     def _take_everything(self) -> None:
         """Let a body be as long as it likes: it is not kept here."""
@@ -108,11 +138,15 @@ class _TusHandler(APIHandler):
     async def data_received(self, chunk: bytes) -> None:
         """Hand a piece on, as fast as the storage takes it."""
         if self._writer is not None:
+            self._is_busy = True
             try:
                 await self._writer.write(chunk)
             except HubError as error:
                 await self.close_writer()
                 self._refusal = error
+            finally:
+                self._is_busy = False
+                self._heard = asyncio.get_running_loop().time()
         elif self._refusal is not None and not self._finished:
             self._ignored += len(chunk)
             if self._ignored > MOST_IGNORED:
@@ -124,12 +158,18 @@ class _TusHandler(APIHandler):
     async def end_part(self) -> Standing:
         """Wait until the part is safe."""
         self.check_refused()
+        self._end_watch()
         writer, self._writer = self._writer, None
         assert writer is not None
         state = await writer.finish()
         return await verbs.note_part(
             self.platform, self._upload, self._opened, state.offset
         )
+
+    def _end_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
 
     async def close_writer(self) -> None:
         """Cut off what is being sent."""
@@ -140,6 +180,7 @@ class _TusHandler(APIHandler):
     def on_connection_close(self) -> None:
         """Keep what has come of a part that was cut off."""
         super().on_connection_close()
+        self._end_watch()
         writer, self._writer = self._writer, None
         if writer is not None:
             self.platform.folder_work.begin(f"cut {self.request_id}", writer.close)
@@ -147,6 +188,7 @@ class _TusHandler(APIHandler):
     def on_finish(self) -> None:
         """Let go of what is left of the content."""
         super().on_finish()
+        self._end_watch()
         writer, self._writer = self._writer, None
         if writer is not None:
             self.platform.folder_work.begin(f"end {self.request_id}", writer.close)
@@ -186,6 +228,15 @@ class UploadsHandler(_TusHandler):
         """Say what of the protocol is spoken here; anybody may know."""
         del folder_id
         self.tell_terms()
+
+    @operation(Action.READ_UPLOADS, query=UploadsQuery)
+    async def get(self, folder_id: str) -> UploadPage:
+        """List what is on its way into a folder; who decides about it sees all."""
+        self.check_refused()
+        query = self.decode_query(UploadsQuery)
+        return await verbs.list_uploads(
+            self.platform, self.principal, self.user, folder_id, query
+        )
 
     async def begin(self) -> None:
         """Keep room for the file, and take a first part if one comes along."""

@@ -52,6 +52,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: str
     connection_file: str | None = None
     """Set when JupyterHub is the site's own and has to be told of us."""
+    closed_hosts: list[str] = []
+    """Storage hosts that nobody has permitted anybody to use."""
 
 
 def running_processes(folder: DataFolder) -> dict[str, int]:
@@ -169,6 +171,7 @@ class Findings:
         self._wants_token = wants_token
         self._token: str | None = None
         self._agent: Agent | None = None
+        self._closed: list[str] = []
 
     def checks(self) -> dict[str, Check]:
         """Return how to tell for each process whether it is ready."""
@@ -195,6 +198,7 @@ class Findings:
             isolation=isolation,
             data_dir=str(self._layout.folder.root),
             connection_file=str(self._layout.folder.connection) if attached else None,
+            closed_hosts=self._closed,
         )
 
     async def _router_answers(self) -> bool:
@@ -228,6 +232,7 @@ class Findings:
         api = PlatformApi(self._layout.service_url, self._token)
         with suppress(UnavailableError):
             self._agent = find_local(await api.agents(), own_id)
+            self._closed = await api.closed_hosts()
         return self._agent is not None and self._reports.are_new(self._agent)
 
 

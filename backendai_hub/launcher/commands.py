@@ -178,6 +178,7 @@ def agent_command(layout: Layout) -> Command:
         f"--BackendAIAgent.data_dir={folder.agent}",
         f"--BackendAIAgent.hub_url=https://127.0.0.1:{state.agents}",
         f"--BackendAIAgent.platform_url={platform_url}",
+        f"--BackendAIAgent.service_url={layout.service_url}",
         f"--BackendAIAgent.ca_file={folder.key('ca.crt')}",
         f"--BackendAIAgent.token_file={folder.key('enroll.token')}",
         f"--BackendAIAgent.runtime={layout.runtime}",

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from backendai_hub.api.accounts import NewAccount
+from backendai_hub.api.folders import StorageHost
 from backendai_hub.api.problems import Problem
 from backendai_hub.api.sessions import SessionPage
 from backendai_hub.core.agents import Agent, AgentStatus
@@ -17,7 +19,6 @@ from backendai_hub.core.errors import UnavailableError
 from backendai_hub.core.sessions import QUEUED, Session
 from backendai_hub.launcher.commands import Layout
 from backendai_hub.launcher.local_http import Answer, ask
-from backendai_hub.operations.account_changes import NewAccount
 
 _PAGE = 100
 
@@ -60,6 +61,15 @@ class PlatformApi:
             if page.next is None:
                 return found
             after = page.next
+
+    async def closed_hosts(self) -> list[str]:
+        """Return the storage hosts on which the administrator may do nothing.
+
+        So it is where the platform is older than folders: nobody has permitted any.
+        """
+        answer = await self._ask("GET", "api/storage-hosts")
+        hosts = msgspec.json.decode(answer.body, type=list[StorageHost])
+        return [host.name for host in hosts if not host.permissions]
 
     async def create_account(self, name: str) -> NewAccount:
         """Create an account; returns its one-time password, shown only here."""

@@ -95,6 +95,10 @@ def show_ready(ready: Ready, *, version: str, foreground: bool) -> None:
     if ready.isolation is not None:
         _show_isolation(ready.isolation)
     _row("Data", ready.data_dir)
+    for host in ready.closed_hosts:
+        _row("Folders", f"nobody may use the storage host {host} yet; permit it with")
+        command = "backendai admin domain update default --allowed-vfolder-hosts"
+        _row("", f"{command} '{host}=*'")
     click.echo()
     if ready.connection_file is not None:
         show_attach_lines(ready.connection_file)

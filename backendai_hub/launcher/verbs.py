@@ -13,6 +13,7 @@ import msgspec
 from traitlets import TraitError
 
 from backendai_hub import __version__
+from backendai_hub.api.accounts import NewAccount
 from backendai_hub.core.errors import HubError
 from backendai_hub.launcher import report
 from backendai_hub.launcher.commands import Layout
@@ -25,7 +26,6 @@ from backendai_hub.launcher.platform_api import count_containers
 from backendai_hub.launcher.settings import RUNTIMES, make_launcher
 from backendai_hub.launcher.state import load_state
 from backendai_hub.launcher.up import UpRequest, supervise
-from backendai_hub.operations.account_changes import NewAccount
 
 STOP_SECONDS = 30.0
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.exc import DBAPIError
 
+from backendai_hub.api.accounts import NewAccount
 from backendai_hub.core.access import Action, Principal
 from backendai_hub.core.accounts import number_names, read_account_name, read_table
 from backendai_hub.core.audit import Act
@@ -74,13 +75,6 @@ class TableRequest(
     """A table of accounts as CSV; its first line names the columns."""
 
     csv: str
-
-
-class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """An account's one-time password: shown here and never again."""
-
-    name: str
-    password: str
 
 
 class AccountResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,6 +278,19 @@ async def reset_password(
     return NewAccount(name=state.name, password=password)
 
 
+async def read_account(
+    platform: Platform, principal: Principal, name: str
+) -> AccountState:
+    """Tell how an account is; raises :class:`NotFoundError` for who has none."""
+    async with platform.database.read() as connection:
+        user = await find_visible(connection, principal, _USER, name)
+        await require(connection, principal, _USER, user, Action.READ_ACCOUNT)
+        account = await history.get_account(connection, fold(user["name"]))
+    if account is None:
+        raise _no_account(user)
+    return AccountState(name=account.name, **_describe(account))
+
+
 async def require_change(
     platform: Platform, principal: Principal, name: str
 ) -> AccountState:
@@ -310,9 +317,11 @@ async def unlock(platform: Platform, principal: Principal, name: str) -> Account
 async def _require_account(tx: Transaction, user: Item) -> None:
     account = await history.get_account(tx.connection, fold(user["name"]), lock=True)
     if account is None:
-        raise NotFoundError(
-            f"{user['name']} has no password here; 'reset' gives them one"
-        )
+        raise _no_account(user)
+
+
+def _no_account(user: Item) -> NotFoundError:
+    return NotFoundError(f"{user['name']} has no password here; 'reset' gives them one")
 
 
 async def _change(

@@ -16,7 +16,7 @@ from backendai_hub.core.sessions import (
     WAITING_WORDS,
     SessionStatus,
 )
-from backendai_hub.core.times import format_time
+from backendai_hub.core.times import tell_time
 from backendai_hub.db import agents, containers, deadlines, session_lists, sessions
 from backendai_hub.db.deadlines import Allowance
 from backendai_hub.db.engine import Transaction
@@ -170,7 +170,7 @@ async def _judge(tx: Transaction, rule: _Rule, session_id: str) -> bool:
         tx.record(
             Event(
                 kind=EventKind.SESSION_PROGRESS,
-                text=f"{rule.limited} {format_time(due)}" if due else rule.unlimited,
+                text=f"{rule.limited} {tell_time(due)}" if due else rule.unlimited,
                 session_id=record.id,
                 owner_id=record.owner_id,
                 agent_id=record.agent_id,

@@ -14,8 +14,8 @@ from backendai_hub.core.dotfiles import (
     merge_dotfiles,
 )
 from backendai_hub.core.nouns import noun_of
-from backendai_hub.db import dotfiles, tenancy
-from backendai_hub.db.engine import Database
+from backendai_hub.core.ssh_keys import SSHKeyPair, files_of
+from backendai_hub.db import dotfiles, ssh_keys, tenancy
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.keypair_rules import refuse_above
 from backendai_hub.operations.nouns import find_visible, require
@@ -85,13 +85,15 @@ def change_of(kind: str) -> Action:
 
 
 async def gather(
-    database: Database, record: SessionRecord, bootstrap: str | None
+    platform: Platform, record: SessionRecord, bootstrap: str | None
 ) -> tuple[list[Dotfile], str]:
     """Return the dotfiles and the bootstrap script that a session is born with.
 
     The keypair's win over the project's, and these over the domain's; a script that
-    comes with the request takes the place of the keypair's.
+    comes with the request takes the place of the keypair's. The keypair's SSH key is
+    among them, except where a dotfile is already.
     """
+    database = platform.database
     keypair_id = record.keypair_id or ""
     scopes = (keypair_id, record.project_id, record.domain_id)
     found = await database.recall(
@@ -112,4 +114,17 @@ async def gather(
     else:
         check_bootstrap_script(bootstrap, most=REQUEST_BOOTSTRAP_BYTES)
         script = bootstrap
-    return merged.files, script
+    key = await database.recall(
+        ("ssh-key", keypair_id),
+        lambda c: ssh_keys.find_ssh_key(c, keypair_id),
+        ("ssh_keys",),
+    )
+    if key is None:
+        return merged.files, script
+    private = str(platform.vault.open(key.sealed))
+    both = SSHKeyPair(public_key=key.public_key, private_key=private)
+    there = {file.path for file in merged.files}
+    *pair, door = files_of(both)
+    # With one half of another key they would not fit together.
+    added = [] if there & {file.path for file in pair} else pair
+    return [*merged.files, *added, door], script

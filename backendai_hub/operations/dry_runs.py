@@ -15,6 +15,7 @@ from backendai_hub.db import session_lists
 from backendai_hub.db.batch import list_unfinished, tell_waits
 from backendai_hub.db.deadlines import load_lifetimes
 from backendai_hub.db.groups import load_holds
+from backendai_hub.operations.described import describe
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import (
@@ -24,7 +25,6 @@ from backendai_hub.operations.prepare import (
     complete,
     prepare,
 )
-from backendai_hub.operations.queue_view import describe
 from backendai_hub.operations.submit import check_queue, name_taken
 from backendai_hub.scheduling.snapshot import PendingSession
 

@@ -34,7 +34,8 @@ from backendai_hub.operations.preemption_views import tell_room
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import get_allowed
 from backendai_hub.scheduling.chains import Waits
-from backendai_hub.scheduling.explain import Explainer, Explanation, Options
+from backendai_hub.scheduling.explain import Explainer
+from backendai_hub.scheduling.explained import Explanation, Options
 from backendai_hub.scheduling.holds import tell_window
 from backendai_hub.scheduling.snapshot import PendingSession, RunningSession, Snapshot
 

@@ -14,7 +14,7 @@ from backendai_hub.core.times import format_time
 from backendai_hub.db.batch import tell_waits
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.scheduling.changes import Change, tell_change
-from backendai_hub.scheduling.explain import Explanation
+from backendai_hub.scheduling.explained import Explanation
 from backendai_hub.scheduling.snapshot import PendingSession
 
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)

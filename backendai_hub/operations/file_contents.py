@@ -26,7 +26,7 @@ from backendai_hub.core.files import (
 )
 from backendai_hub.core.times import format_time
 from backendai_hub.db import quota_scopes
-from backendai_hub.operations.files import find_entry, show_entry, stat_entry
+from backendai_hub.operations.files import show_entry, stat_entry
 from backendai_hub.operations.folder_access import OpenFolder
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_work import tell
@@ -187,50 +187,30 @@ async def store_text(
         raise TooLargeError(
             f"text: {len(content)} bytes; up to {MOST_TEXT} are edited as text"
         )
+    room = quota_scopes.Room(len(content), 1)
     async with platform.database.transaction() as tx:
         await quota_scopes.reserve(
-            tx, opened.folder, len(content), insider=opened.is_insider
+            tx, opened.folder, room.bytes, files=1, insider=opened.is_insider
         )
     try:
-        entry, before = await _write(platform, opened, path, content, if_tag)
+        written = await platform.storage.call(
+            opened.host,
+            WriteText(place=opened.place, path=path, content=content, if_tag=if_tag),
+        )
     except HubError:
         async with platform.database.transaction() as tx:
-            await quota_scopes.give_back(tx, opened.folder, len(content))
+            await quota_scopes.give_back(tx, opened.folder, room)
         raise
     async with platform.database.transaction() as tx:
         await quota_scopes.settle(
             tx,
             opened.folder,
-            reserved=len(content),
-            used=len(content) - (0 if before is None else before.size),
-            files=1 if before is None else 0,
+            reserved=room,
+            used=len(content) - written.replaced_bytes,
+            files=1 - written.replaced_files,
         )
         after = {"path": path, "bytes": len(content)}
         tx.audit(act_of(Action.WRITE_FILE, opened.folder, after=after))
         said = f"{path} was written in {opened.folder.name}"
         tell(tx, EventKind.FOLDER_CHANGED, opened.folder, said)
-    return show_entry(entry)
-
-
-async def _write(
-    platform: Platform,
-    opened: OpenFolder,
-    path: str,
-    content: bytes,
-    if_tag: str | None,
-) -> tuple[Entry, Entry | None]:
-    """Write a file, and return what it replaced: exactly that counts no more."""
-    for _ in range(_TRIES):
-        before = await find_entry(platform, opened, path)
-        tag = if_tag if if_tag is not None else "" if before is None else before.tag
-        try:
-            entry = await platform.storage.call(
-                opened.host,
-                WriteText(place=opened.place, path=path, content=content, if_tag=tag),
-            )
-        except PreconditionFailedError:
-            if if_tag is not None:
-                raise
-            continue
-        return entry, before
-    raise ConflictError(f"{path!r} is being changed all the time; try again")
+    return show_entry(written.entry)

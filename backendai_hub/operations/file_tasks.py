@@ -2,11 +2,13 @@
 
 The room it may need is kept when it begins, in the very transaction that writes the
 task down, and given back, or turned into use, with the task's end. Done again after a
-crash, it is done once, or its target is found to be there.
+crash, it is done once: the storage host knows what it has made for a task, until the
+task has ended.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from backendai_hub.api.files import CopyRequest, ExtractRequest, TaskAnswer
@@ -17,7 +19,7 @@ from backendai_hub.core.vfolders import TaskKind, TaskState
 from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.folders import FolderRecord
-from backendai_hub.operations.files import find_entry, size_replaced, stat_entry
+from backendai_hub.operations.files import change_of, find_entry, stat_entry
 from backendai_hub.operations.folder_access import (
     OpenFolder,
     place_for,
@@ -31,6 +33,7 @@ from backendai_hub.operations.folder_work import (
     is_passing,
     read_folder,
     tell,
+    tell_beginner,
 )
 from backendai_hub.operations.platform import Platform
 from backendai_hub.safefs.entries import Kind
@@ -39,9 +42,9 @@ from backendai_hub.safefs.placing import Conflict
 from backendai_hub.storage.ops import (
     CopyEntry,
     ExtractArchive,
+    ForgetTask,
     Placed,
     ScanUsage,
-    StatEntry,
 )
 
 
@@ -51,7 +54,6 @@ async def begin_copy(
     """Begin to copy an entry; raises :class:`InsufficientStorageError` at once."""
     if body.conflict == "fail":
         await _refuse_taken(platform, opened, body.target)
-    replaced = await size_replaced(platform, opened, body.target, body.conflict)
     counted = await platform.storage.call(
         opened.host, ScanUsage(place=opened.place, path=body.path), deadline=LONG
     )
@@ -60,7 +62,7 @@ async def begin_copy(
         "target": body.target,
         "conflict": body.conflict,
         "reserved": counted.bytes,
-        "replaced": replaced,
+        "reserved_files": counted.files,
     }
     return await _begin(platform, opened, who, TaskKind.COPY, arguments)
 
@@ -90,23 +92,42 @@ async def begin_extracting(
         most = min(most, body.most_bytes)
     if body.most_members < 1 or most < 0:
         raise InvalidRequestError("most_members and most_bytes: they are not negative")
+    most_members = min(body.most_members, limits.members)
+    room = await _room_for(
+        platform, opened.folder, quota_scopes.Room(most, most_members)
+    )
     arguments = {
         "path": body.path,
         "target": body.target,
         "conflict": body.conflict,
-        "members": min(body.most_members, limits.members),
+        "members": room.files or most_members,
         "skip_links": body.skip_links,
         "most": most,
-        "reserved": await _room_for(platform, opened.folder, most),
+        "reserved": room.bytes,
+        "reserved_files": room.files,
     }
     return await _begin(platform, opened, who, TaskKind.EXTRACT, arguments)
 
 
-async def _room_for(platform: Platform, folder: FolderRecord, most: int) -> int:
-    """Return how much of *most* there is room for, at least one byte."""
+async def _room_for(
+    platform: Platform, folder: FolderRecord, most: quota_scopes.Room
+) -> quota_scopes.Room:
+    """Return how much of *most* there is room for, at least one of each.
+
+    Nothing is kept of files where their number has no limit.
+    """
     async with platform.database.read() as connection:
-        room = await quota_scopes.find_room(connection, folder)
-    return max(1, most if room is None else min(most, room))
+        size, count = await quota_scopes.find_rooms(connection, folder)
+    return quota_scopes.Room(
+        max(1, most.bytes if size is None else min(most.bytes, size)),
+        0 if count is None else max(1, min(most.files, count)),
+    )
+
+
+def room_of(task: TaskRecord) -> quota_scopes.Room:
+    """Return the room that is kept for a task."""
+    given = task.arguments
+    return quota_scopes.Room(given["reserved"], given.get("reserved_files", 0))
 
 
 async def _begin(
@@ -120,7 +141,11 @@ async def _begin(
     action = Action.COPY_FILE if kind is TaskKind.COPY else Action.EXTRACT_FILE
     async with platform.database.transaction() as tx:
         await quota_scopes.reserve(
-            tx, opened.folder, arguments["reserved"], insider=opened.is_insider
+            tx,
+            opened.folder,
+            arguments["reserved"],
+            files=arguments["reserved_files"],
+            insider=opened.is_insider,
         )
         await folder_tasks.insert_task(
             tx, task_id, kind, opened.folder.id, who=who, arguments=arguments
@@ -146,34 +171,27 @@ async def _copy(
     platform: Platform, task: TaskRecord, folder: FolderRecord, notes: ProgressNotes
 ) -> Placed:
     given = task.arguments
-    try:
-        return await platform.storage.call(
-            folder.host,
-            CopyEntry(
-                place=place_for(folder, task.user_id),
-                path=given["path"],
-                target=given["target"],
-                conflict=Conflict(given["conflict"]),
-                most_bytes=given["reserved"],
-            ),
-            deadline=LONG,
-            on_progress=notes,
-        )
-    except ConflictError:
-        if task.attempts < 1 or given["conflict"] != "fail":
-            raise
-        # The target was free when the task began: it is what a crash cut off.
-        await platform.storage.call(
-            folder.host,
-            StatEntry(place=place_for(folder, task.user_id), path=given["target"]),
-        )
-        return Placed(path=given["target"], bytes=given["reserved"])
+    return await platform.storage.call(
+        folder.host,
+        CopyEntry(
+            place=place_for(folder, task.user_id),
+            path=given["path"],
+            target=given["target"],
+            conflict=Conflict(given["conflict"]),
+            most_bytes=given["reserved"],
+            task_id=task.id,
+        ),
+        deadline=LONG,
+        on_progress=notes,
+    )
 
 
 async def _extract(
     platform: Platform, task: TaskRecord, folder: FolderRecord, notes: ProgressNotes
 ) -> Placed:
     given = task.arguments
+    # An archive that is too large says so; for another there may be no room.
+    most = given["reserved"] if given["reserved"] < given["most"] else None
     return await platform.storage.call(
         folder.host,
         ExtractArchive(
@@ -186,8 +204,8 @@ async def _extract(
                 bytes=given["most"],
                 skip_links=given["skip_links"],
             ),
-            # An archive that is too large says so; for another there may be no room.
-            most_bytes=given["reserved"] if given["reserved"] < given["most"] else None,
+            most_bytes=most,
+            task_id=task.id,
         ),
         deadline=LONG,
         on_progress=notes,
@@ -204,33 +222,40 @@ async def _work(platform: Platform, task: TaskRecord, verb: Any) -> None:
     except HubError as error:
         if not is_passing(error):
             await _fail(platform, task, folder, error)
+            await _forget(platform, task, folder)
         raise
     finally:
         await notes.close()
     await _end(platform, task, folder, placed)
+    await _forget(platform, task, folder)
+
+
+async def _forget(platform: Platform, task: TaskRecord, folder: FolderRecord) -> None:
+    """Let the host forget the task. What stays is found, and removed after a while."""
+    operation = ForgetTask(place=place_for(folder, task.user_id), task_id=task.id)
+    with suppress(HubError):
+        await platform.storage.call(folder.host, operation)
 
 
 async def _end(
     platform: Platform, task: TaskRecord, folder: FolderRecord, placed: Placed
 ) -> None:
+    change = change_of(placed)
     async with platform.database.transaction() as tx:
         if not await end_well(tx, task, done=placed.bytes, unit="bytes"):
             return  # cancelled at the last moment: the next count finds what it made
         await quota_scopes.settle(
             tx,
             folder,
-            reserved=task.arguments["reserved"],
-            used=placed.bytes - task.arguments.get("replaced", 0),
-            files=placed.files,
+            reserved=room_of(task),
+            used=change.used,
+            files=change.files,
         )
         done = "a copy" if task.kind is TaskKind.COPY else "unpacked"
-        tell(
-            tx,
-            EventKind.FOLDER_CHANGED,
-            folder,
-            f"{placed.path} in {folder.name} is {done} of {task.arguments['path']}",
-            actor=task.actor,
-        )
+        text = f"{placed.path} in {folder.name} is {done} of {task.arguments['path']}"
+        kind = EventKind.FOLDER_CHANGED
+        tell(tx, kind, folder, text, actor=task.actor)
+        await tell_beginner(tx, kind, folder, task, text, actor=task.actor)
 
 
 async def _fail(
@@ -241,11 +266,8 @@ async def _fail(
             tx, task.id, TaskState.FAILED, error=error.message
         )
         if ended:
-            await quota_scopes.give_back(tx, folder, task.arguments["reserved"])
-            tell(
-                tx,
-                EventKind.FOLDER_FAILED,
-                folder,
-                f"{task.kind} in {folder.name}: {error.message}",
-                actor=task.actor,
-            )
+            await quota_scopes.give_back(tx, folder, room_of(task))
+            text = f"{task.kind} in {folder.name}: {error.message}"
+            kind = EventKind.FOLDER_FAILED
+            tell(tx, kind, folder, text, actor=task.actor)
+            await tell_beginner(tx, kind, folder, task, text, actor=task.actor)

@@ -6,6 +6,7 @@ It counts as used until it is removed for good.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -28,8 +29,8 @@ from backendai_hub.core.times import format_time
 from backendai_hub.core.vfolders import TaskKind, TaskState
 from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.folder_tasks import TaskRecord
-from backendai_hub.operations.files import KINDS, note_change
-from backendai_hub.operations.folder_access import OpenFolder, place_for
+from backendai_hub.operations.files import KINDS, change_of, note_change
+from backendai_hub.operations.folder_access import OpenFolder, place_for, place_of
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_work import (
     LONG,
@@ -76,7 +77,7 @@ async def _throw_away(
     platform: Platform, opened: OpenFolder, who: Principal, path: str
 ) -> FileOutcome:
     entry_id = platform.new_id()
-    now = format_time(platform.database.clock()) or ""
+    now = await _read_time(platform)
     await platform.storage.call(
         opened.host,
         TrashEntry(
@@ -92,6 +93,13 @@ async def _throw_away(
         entry=entry_id,
     )
     return FileOutcome(path=path, status=200, id=entry_id)
+
+
+async def _read_time(platform: Platform, *, ago: timedelta = timedelta(0)) -> str:
+    """Return the time by the database's own clock, as notes in the trash have it."""
+    async with platform.database.read() as connection:
+        now = await folder_tasks.read_time(connection)
+    return format_time(now - ago) or ""
 
 
 async def list_trash(
@@ -152,6 +160,7 @@ async def _put_back(
         opened,
         Action.RESTORE_FILE,
         f"{placed.path} is back in {opened.folder.name}",
+        change=change_of(placed),
         path=placed.path,
         entry=entry_id,
     )
@@ -236,7 +245,9 @@ async def empty_trash(platform: Platform, task: TaskRecord) -> None:
     async with platform.database.transaction() as tx:
         if not await end_well(tx, task, done=done.count, unit="entries"):
             return
-        await quota_scopes.settle(tx, folder, reserved=0, used=-done.bytes)
+        await quota_scopes.settle(
+            tx, folder, reserved=0, used=-done.bytes, files=-done.files
+        )
         tell(
             tx,
             EventKind.FOLDER_CHANGED,
@@ -244,3 +255,42 @@ async def empty_trash(platform: Platform, task: TaskRecord) -> None:
             f"{done.count} entries of the trash of {folder.name} were removed for good",
             actor=task.actor,
         )
+
+
+async def empty_old_trash(platform: Platform, folder_id: str) -> int:
+    """Remove for good what was thrown away in a folder long enough ago.
+
+    Nothing is written down before: what is removed half-way is found again.
+    """
+    days = platform.settings.file_trash_days
+    if not days:
+        return 0
+    folder = await read_folder(platform, folder_id)
+    done = await platform.storage.call(
+        folder.host,
+        EmptyTrash(
+            place=place_of(folder),
+            before=await _read_time(platform, ago=timedelta(days=days)),
+            with_parts=True,
+        ),
+        deadline=LONG,
+    )
+    if not done.count:
+        return 0
+    async with platform.database.transaction() as tx:
+        await quota_scopes.settle(
+            tx, folder, reserved=0, used=-done.bytes, files=-done.files
+        )
+        tx.audit(
+            act_of(
+                Action.EMPTY_FILE_TRASH,
+                folder,
+                actor="system",
+                after={"because": f"thrown away more than {days} days ago"},
+            )
+        )
+        said = (
+            f"{done.count} entries of the trash of {folder.name} were removed for good"
+        )
+        tell(tx, EventKind.FOLDER_CHANGED, folder, said, actor="system")
+    return done.count

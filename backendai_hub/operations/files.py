@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from backendai_hub.api.files import (
-    Clash,
     DirectoryRequest,
     EntryKind,
     FileEntry,
@@ -21,7 +20,7 @@ from backendai_hub.api.files import (
     Sorting,
 )
 from backendai_hub.core.access import Action, Principal
-from backendai_hub.core.errors import NotFoundError
+from backendai_hub.core.errors import HubError, NotFoundError
 from backendai_hub.core.events import EventKind
 from backendai_hub.core.fields import HostPermission
 from backendai_hub.core.tenancy import Actor
@@ -34,7 +33,13 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.safefs.entries import Entry, Kind
 from backendai_hub.safefs.listing import Order
 from backendai_hub.safefs.placing import Conflict
-from backendai_hub.storage.ops import ListEntries, MakeDirectory, MoveEntry, StatEntry
+from backendai_hub.storage.ops import (
+    ListEntries,
+    MakeDirectory,
+    MoveEntry,
+    Placed,
+    StatEntry,
+)
 
 
 class EntriesQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,30 +133,40 @@ async def make_directory(
     platform: Platform, opened: OpenFolder, body: DirectoryRequest
 ) -> FileEntry:
     """Make a folder in a folder."""
-    entry = await platform.storage.call(
-        opened.host,
-        MakeDirectory(
-            place=opened.place,
-            path=body.path,
-            parents=body.parents,
-            exist_ok=body.exist_ok,
-        ),
-    )
+    room = quota_scopes.Room(files=1)
+    async with platform.database.transaction() as tx:
+        await quota_scopes.reserve(
+            tx, opened.folder, 0, files=room.files, insider=opened.is_insider
+        )
+    try:
+        made = await platform.storage.call(
+            opened.host,
+            MakeDirectory(
+                place=opened.place,
+                path=body.path,
+                parents=body.parents,
+                exist_ok=body.exist_ok,
+            ),
+        )
+    except HubError:
+        async with platform.database.transaction() as tx:
+            await quota_scopes.give_back(tx, opened.folder, room)
+        raise
     await note_change(
         platform,
         opened,
         Action.MAKE_DIRECTORY,
         f"the folder {body.path} was made in {opened.folder.name}",
+        change=Change(reserved=room, files=made.folders),
         path=body.path,
     )
-    return show_entry(entry)
+    return show_entry(made.entry)
 
 
 async def move_entry(
     platform: Platform, opened: OpenFolder, body: MoveRequest
 ) -> FilePlace:
     """Move or rename an entry; what it replaces counts no more."""
-    gone = await size_replaced(platform, opened, body.target, body.conflict)
     placed = await platform.storage.call(
         opened.host,
         MoveEntry(
@@ -166,21 +181,27 @@ async def move_entry(
         opened,
         Action.MOVE_FILE,
         f"{body.path} is {placed.path} now in {opened.folder.name}",
-        used=-gone,
+        change=change_of(placed),
         path=body.path,
         target=placed.path,
     )
     return FilePlace(path=placed.path)
 
 
-async def size_replaced(
-    platform: Platform, opened: OpenFolder, target: str, conflict: Clash
-) -> int:
-    """Return how much the file has that would be replaced."""
-    if conflict != "replace":
-        return 0
-    entry = await find_entry(platform, opened, target)
-    return 0 if entry is None or entry.kind is not Kind.FILE else entry.size
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """How much more is used, and what had been reserved for it."""
+
+    used: int = 0
+    files: int = 0
+    reserved: quota_scopes.Room = quota_scopes.Room()
+
+
+def change_of(placed: Placed) -> Change:
+    """Return what is used more because of what came, and less because of what went."""
+    return Change(
+        used=placed.kept - placed.replaced_bytes,
+        files=placed.files - placed.replaced_files,
+    )
 
 
 async def note_change(
@@ -189,13 +210,19 @@ async def note_change(
     action: Action,
     text: str,
     *,
-    used: int = 0,
+    change: Change | None = None,
     **after: str | int,
 ) -> None:
     """Write down that somebody has changed something in a folder."""
     async with platform.database.transaction() as tx:
-        if used:
-            await quota_scopes.settle(tx, opened.folder, reserved=0, used=used)
+        if change is not None:
+            await quota_scopes.settle(
+                tx,
+                opened.folder,
+                reserved=change.reserved,
+                used=change.used,
+                files=change.files,
+            )
         tx.audit(act_of(action, opened.folder, after=after))
         tell(tx, EventKind.FOLDER_CHANGED, opened.folder, text)
 

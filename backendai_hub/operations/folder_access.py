@@ -34,7 +34,7 @@ from backendai_hub.core.vfolders import (
     check_permitted,
     is_shared_out,
 )
-from backendai_hub.db import folders, tenancy
+from backendai_hub.db import folder_grants, folder_rights, folders, tenancy
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.users import check_may_enter, make_principal
@@ -113,7 +113,7 @@ async def find_access(
     connection: AsyncConnection, principal: Principal, folder: FolderRecord
 ) -> FolderPermission | None:
     """Return what somebody may do inside a folder; None: they may not open it."""
-    given = await folders.find_grant(connection, folder.id, principal.id)
+    given = await folder_grants.find_grant(connection, folder.id, principal.id)
     return choose_access(principal, folder, given)
 
 
@@ -138,7 +138,7 @@ async def load_permissions(
     connection: AsyncConnection, principal: Principal, user: Actor | None
 ) -> HostPermissions:
     """Return what the caller may do on each storage host."""
-    return await folders.load_host_permissions(
+    return await folder_rights.load_host_permissions(
         connection,
         user_id=principal.id if user is None else user.id,
         keypair_id=principal.keypair_id,
@@ -208,6 +208,7 @@ async def recheck_access(
 
     What waits, or takes long, is looked at again when it begins and before its end is
     seen: meanwhile the permission may have been taken back, or the folder thrown away.
+    Who writes has to be permitted by the storage host, too, with any of their keypairs.
     """
     actor = None
     if user_id is not None:
@@ -221,11 +222,24 @@ async def recheck_access(
     principal = make_principal(actor, scopes=everything, credential="earlier")
     permission = await find_access(connection, principal, folder)
     if permission is None or (write and not permission.writes):
+        # Not by its name: who may not look may not know what it is called now.
         raise ForbiddenError(
-            f"the folder {folder.name!r}: {actor.name} may not"
-            f" {'write' if write else 'look'} into it any more"
+            f"{actor.name} may not {'write' if write else 'look'} into this folder any"
+            " more"
         )
     _check_status(folder, write=write)
+    if write:
+        await recheck_host(connection, actor.id, folder.host, HostPermission.UPLOAD)
+
+
+async def recheck_host(
+    connection: AsyncConnection, user_id: str, host: str, need: HostPermission
+) -> None:
+    """Refuse what a storage host does not permit somebody any more."""
+    permissions = await folder_rights.load_host_permissions(
+        connection, user_id=user_id, any_keypair=True
+    )
+    check_permitted(permissions, host, need)
 
 
 def _unknown(folder_id: str) -> NotFoundError:

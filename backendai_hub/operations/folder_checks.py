@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import PurePosixPath
 
 from sqlalchemy import or_, select
@@ -23,7 +24,7 @@ from backendai_hub.core.vfolders import (
     Ownership,
     UsageMode,
 )
-from backendai_hub.db import folder_tasks, folders, tenancy
+from backendai_hub.db import folder_rights, folder_tasks, folders, tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.db.nouns import Item, find_item
@@ -41,21 +42,25 @@ from backendai_hub.operations.platform import Platform
 _CREATE = noun_of("folder").action(Verb.CREATE)
 
 
-def choose_host(platform: Platform, wanted: str) -> str:
-    """Return the storage host that is named, or the default one."""
+def choose_host(platform: Platform, wanted: str, permitted: Collection[str]) -> str:
+    """Return the storage host that is named, or the default one.
+
+    Of the others, only those are told where something is *permitted*.
+    """
     names = platform.storage.names()
     if not names:
         raise InvalidRequestError("host: no storage host is configured here")
+    known = [name for name in names if name in permitted]
     name = wanted or platform.storage.default
     if not name:
         raise InvalidRequestError(
             "host: name a storage host, since there is no default one; there are"
-            f" {', '.join(names)}"
+            f" {', '.join(known) or 'none that you may use'}"
         )
     if name not in names:
         raise InvalidRequestError(
-            f"host: there is no storage host {name[:64]!r}{suggest(name, names)}; there"
-            f" are {', '.join(names)}"
+            f"host: there is no storage host {name[:64]!r}{suggest(name, known)}; there"
+            f" are {', '.join(known) or 'none that you may use'}"
         )
     return name
 
@@ -135,7 +140,7 @@ async def refuse_taken(
         name,
         or_(
             FolderRow.owner_id == owner_id,
-            folders.is_accessible_to(user_id, projects),
+            folder_rights.is_accessible_to(user_id, projects),
         ),
         other_than=other_than,
     )
@@ -160,6 +165,11 @@ async def refuse_taken_for_guests(
             f"name: {name!r} begins with a dot, and such folders are not shared; others"
             " have this one"
         )
+
+
+def spell_path(path: str) -> str:
+    """Spell a path in the one way in which it is stored; empty stays empty."""
+    return str(PurePosixPath(path)) if path else ""
 
 
 def check_unmanaged(platform: Platform, host: str, path: str) -> None:
@@ -201,10 +211,10 @@ async def refuse_used(tx: Transaction, folder: FolderRecord) -> None:
             f" {'them' if len(live) > 1 else 'it'} first",
             sessions=[m.session_id for m in live],
         )
-    for task in await folder_tasks.list_open(tx.connection):
-        if folder.id in {task.folder_id, task.arguments.get("source")}:
-            raise ConflictError(
-                f"the folder {folder.name!r} is busy ({task.kind}); wait until that has"
-                " ended, or cancel it",
-                task=task.id,
-            )
+    task = await folder_tasks.find_busy(tx.connection, folder.id)
+    if task is not None:
+        raise ConflictError(
+            f"the folder {folder.name!r} is busy ({task.kind}); wait until that has"
+            " ended, or cancel it",
+            task=task.id,
+        )

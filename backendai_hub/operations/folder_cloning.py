@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from backendai_hub.api.folders import CloneAnswer, CloneRequest
 from backendai_hub.core.access import Action, Principal
 from backendai_hub.core.errors import (
@@ -39,6 +41,7 @@ from backendai_hub.operations.folder_access import (
     load_permissions,
     place_of,
     recheck_access,
+    recheck_host,
 )
 from backendai_hub.operations.folder_checks import (
     check_active,
@@ -74,8 +77,10 @@ async def clone_folder(
         await tx.alone()
         source = await find_seen(tx.connection, principal, reference)
         await _check_source(tx, principal, source)
-        values = await _plan(platform, tx, principal, source, body, name)
         permissions = await load_permissions(tx.connection, principal, None)
+        host = choose_host(platform, body.host or source.host, permissions)
+        values = await _plan(tx, principal, source, body, name)
+        values = {**values, "host": host}
         check_permitted(permissions, values["host"], HostPermission.CREATE)
         kind = Ownership(values["ownership_type"])
         await refuse_too_many(tx, values["owner_id"], kind)
@@ -135,15 +140,13 @@ async def _check_source(
 
 
 async def _plan(
-    platform: Platform,
     tx: Transaction,
     principal: Principal,
     source: FolderRecord,
     body: CloneRequest,
     name: str,
 ) -> dict[str, Any]:
-    """Return the columns of the copy, but for its name, id and status."""
-    host = choose_host(platform, body.host or source.host)
+    """Return the columns of the copy, but for its name, id, host and status."""
     usage = body.usage_mode or source.usage_mode
     if usage not in set(UsageMode):
         raise InvalidRequestError(
@@ -168,7 +171,6 @@ async def _plan(
         kind, owner_id = Ownership.PROJECT, project["id"]
         domain_id = project["domain_id"]
     return {
-        "host": host,
         "scope": scope_name(kind, owner_id),
         "domain_id": domain_id,
         "ownership_type": str(kind),
@@ -197,25 +199,39 @@ async def copy_folder(platform: Platform, task: TaskRecord) -> None:
         await notes.close()
 
 
+async def recheck_clone(
+    connection: AsyncConnection, task: TaskRecord, source: FolderRecord
+) -> None:
+    """Refuse a copy that was permitted when it was asked for, and is not any more."""
+    await recheck_access(connection, task.user_id, source, write=False)
+    if not source.cloneable:
+        raise ForbiddenError(f"the folder {source.name!r} is not cloneable any more")
+    target = await folders.find_folder(connection, task.folder_id)
+    if target is not None and task.user_id is not None:
+        await recheck_host(connection, task.user_id, target.host, HostPermission.CREATE)
+
+
 async def _copy(
     platform: Platform, task: TaskRecord, target: FolderRecord, notes: ProgressNotes
 ) -> None:
     source = await read_folder(platform, task.arguments["source"])
     async with platform.database.read() as connection:
-        await recheck_access(connection, task.user_id, source, write=False)
+        await recheck_clone(connection, task, source)
     await prepare_scope(platform, target)
     counted = await platform.storage.call(
         source.host,
         ScanUsage(place=place_of(source)),
         deadline=LONG,
     )
-    await _reserve(platform, target, counted.bytes)
+    await _reserve(platform, target, counted.bytes, counted.files)
     done = await platform.storage.call(
         target.host,
         CloneFolder(
             source=place_of(source),
             target=place_of(target),
             source_host="" if source.host == target.host else source.host,
+            # What comes into the source meanwhile has no room that was kept for it.
+            most_bytes=counted.bytes,
         ),
         deadline=LONG,
         on_progress=notes,
@@ -227,8 +243,8 @@ async def _copy(
         await quota_scopes.settle(
             tx,
             now,
-            reserved=now.reserved_bytes,
-            used=counted.bytes,
+            reserved=quota_scopes.Room(now.reserved_bytes, now.reserved_files),
+            used=done.bytes or counted.bytes,
             files=counted.files,
         )
         now = await folders.find_folder(tx.connection, target.id)
@@ -245,9 +261,16 @@ async def _copy(
         )
 
 
-async def _reserve(platform: Platform, target: FolderRecord, amount: int) -> None:
+async def _reserve(
+    platform: Platform, target: FolderRecord, amount: int, files: int
+) -> None:
     """Keep room for the copy, unless an attempt before a crash has done so."""
     async with platform.database.transaction() as tx:
         now = await folders.find_folder(tx.connection, target.id, lock=True)
         if now is not None:
-            await quota_scopes.reserve(tx, now, amount - now.reserved_bytes)
+            await quota_scopes.reserve(
+                tx,
+                now,
+                amount - now.reserved_bytes,
+                files=files - now.reserved_files,
+            )

@@ -46,7 +46,7 @@ async def finish_creation(platform: Platform, folder_id: str) -> None:
     """
     async with platform.database.read() as connection:
         tasks = await folder_tasks.list_open(
-            connection, folder_id=folder_id, kinds=[TaskKind.CREATE]
+            connection, folder_ids=[folder_id], kinds=[TaskKind.CREATE]
         )
     for task in tasks:
         await work_on(platform, task.id, make_folder)
@@ -135,7 +135,8 @@ async def give_up(
     if now is not None and now.status not in _HALF_MADE:
         return  # it was made after all, and is somebody's: nothing of it is undone
     if now is not None:
-        await quota_scopes.give_back(tx, now, now.reserved_bytes)
+        kept = quota_scopes.Room(now.reserved_bytes, now.reserved_files)
+        await quota_scopes.give_back(tx, now, kept)
     await forget_folder(tx, folder.id)
     await folder_tasks.insert_task(
         tx,
@@ -168,9 +169,6 @@ async def remove_folder(platform: Platform, task: TaskRecord) -> None:
         await _remove_remains(platform, task)
         return
     folder = await read_folder(platform, task.folder_id)
-    async with platform.database.read() as connection:
-        begun = await uploads.list_ids(connection, folder.id)
-    await _abandon_uploads(platform, folder.host, place_of(folder), begun)
     count = 0
     if folder.is_managed:
         notes = ProgressNotes(platform, task, folder)
@@ -189,6 +187,10 @@ async def remove_folder(platform: Platform, task: TaskRecord) -> None:
             raise
         finally:
             await notes.close()
+    # Not before the folder is gone: whoever begins an upload looks for it afterwards.
+    async with platform.database.read() as connection:
+        begun = await uploads.list_ids(connection, folder.id)
+    await _abandon_uploads(platform, folder.host, place_of(folder), begun)
     async with platform.database.transaction() as tx:
         now = await folders.find_folder(tx.connection, folder.id, lock=True)
         if now is not None and now.status is FolderStatus.DELETE_ONGOING:
@@ -215,7 +217,7 @@ async def _complete_removal(tx: Transaction, folder: FolderRecord) -> None:
     await quota_scopes.settle(
         tx,
         folder,
-        reserved=folder.reserved_bytes,
+        reserved=quota_scopes.Room(folder.reserved_bytes, folder.reserved_files),
         used=-folder.used_bytes,
         files=-folder.used_files,
     )
@@ -256,10 +258,8 @@ async def _remove_remains(platform: Platform, task: TaskRecord) -> None:
     place = Place(scope=task.arguments["scope"], folder_id=task.folder_id)
     host, begun = task.arguments["host"], task.arguments.get("uploads", [])
     try:
+        await platform.storage.call(host, RemoveFolder(place=place), deadline=LONG)
         await _abandon_uploads(platform, host, place, begun)
-        await platform.storage.call(
-            task.arguments["host"], RemoveFolder(place=place), deadline=LONG
-        )
     except UnavailableError:
         raise
     except HubError as error:

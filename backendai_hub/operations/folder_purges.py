@@ -1,41 +1,58 @@
-"""What becomes of folders whose user or project is removed."""
+"""What becomes of folders whose user or project is removed.
+
+Their quota scopes stay until nothing of them lies on the hosts any more: the rows are
+what is left to be done (:mod:`.storage_care`).
+"""
 
 from __future__ import annotations
+
+import logging
 
 from sqlalchemy import delete, or_, select, update
 
 from backendai_hub.core.errors import HubError, InUseError
 from backendai_hub.core.vfolders import FolderStatus, TaskKind
-from backendai_hub.db import folder_tasks, folders, quota_scopes, uploads
+from backendai_hub.db import folder_grants, folder_tasks, folders, uploads
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.db.tables import (
     FolderGrantRow,
     FolderRow,
     InvitationRow,
-    QuotaScopeRow,
 )
 from backendai_hub.operations.folder_checks import refuse_used
 from backendai_hub.operations.folder_making import act_of, forget_folder
+from backendai_hub.operations.folder_moves import NewOwner, begin_move
 from backendai_hub.operations.platform import Platform
+
+log = logging.getLogger("backendai_hub.folders")
 
 
 async def purge_folders_of_user(
-    platform: Platform, tx: Transaction, user_id: str, *, heir: str
+    platform: Platform, tx: Transaction, user_id: str, *, heir: NewOwner
 ) -> None:
     """Remove a user's folders; those that others share go to *heir*, who may see to it.
 
-    Raises :class:`InUseError` while a live session of somebody else has one of them.
+    Raises :class:`InUseError` while a live session of somebody else has one of them
+    that is to be removed.
     """
     owned = await folders.list_folders(tx.connection, FolderRow.user_id == user_id)
     shared = await _list_shared(tx, owned)
     for folder in owned:
         if folder.id in shared:
-            await _hand_over(tx, folder, heir)
+            await _hand_over(platform, tx, folder, heir)
         else:
             await _remove(platform, tx, folder)
     await _forget_person(tx, user_id)
-    await _forget_scopes(tx, user_id)
+
+
+async def purge_every_folder_of_user(
+    platform: Platform, tx: Transaction, user_id: str
+) -> None:
+    """Remove all of a user's folders; nobody else has them any more."""
+    owned = await folders.list_folders(tx.connection, FolderRow.user_id == user_id)
+    for folder in owned:
+        await _remove(platform, tx, folder)
 
 
 async def purge_folders_of_project(
@@ -47,7 +64,6 @@ async def purge_folders_of_project(
     )
     for folder in owned:
         await _remove(platform, tx, folder)
-    await _forget_scopes(tx, project_id)
 
 
 async def _list_shared(tx: Transaction, owned: list[FolderRecord]) -> set[str]:
@@ -63,25 +79,36 @@ async def _list_shared(tx: Transaction, owned: list[FolderRecord]) -> set[str]:
     return {f.id for f in owned if f.id in given and f.status in alive}
 
 
-async def _hand_over(tx: Transaction, folder: FolderRecord, heir: str) -> None:
+async def _hand_over(
+    platform: Platform, tx: Transaction, folder: FolderRecord, heir: NewOwner
+) -> None:
     """Make somebody else the owner; guests keep what they were given."""
     # A dot-folder would come into the heir's sessions unasked.
     name = folder.name.lstrip(".")
     if name != folder.name:
         name = f"{name[:40]} {folder.id[-12:]}"
-    taken = await folders.find_named(tx.connection, name, FolderRow.owner_id == heir)
+    taken = await folders.find_named(tx.connection, name, FolderRow.owner_id == heir.id)
     if taken is not None:
         name = f"{name[:50]} {folder.id[-12:]}"
-    await folders.drop_grant(tx, folder.id, heir)
-    await folders.change_folder(tx, folder, user_id=heir, owner_id=heir, name=name)
+    await folder_grants.drop_grant(tx, folder.id, heir.id)
+    await folders.change_folder(
+        tx, folder, user_id=heir.id, owner_id=heir.id, name=name
+    )
     tx.audit(
         act_of(
             "folder:transfer",
             folder,
             before={"owner": folder.owner_name},
-            after={"owner_id": heir, "name": name, "because": "its user was purged"},
+            after={"owner_id": heir.id, "name": name, "because": "its user was purged"},
         )
     )
+    now = await folders.find_folder(tx.connection, folder.id, lock=True)
+    if now is None or not now.is_managed or now.status is not FolderStatus.READY:
+        return
+    try:
+        await begin_move(platform, tx, now, heir, who=None)
+    except HubError as error:  # it counts where it lies, as long as it lies there
+        log.info("folder %s stays in its quota scope: %s", folder.id, error.message)
 
 
 async def _remove(platform: Platform, tx: Transaction, folder: FolderRecord) -> None:
@@ -118,13 +145,3 @@ async def _forget_person(tx: Transaction, user_id: str) -> None:
     await tx.execute(
         update(FolderRow).where(FolderRow.creator_id == user_id).values(creator_id=None)
     )
-
-
-async def _forget_scopes(tx: Transaction, owner_id: str) -> None:
-    """Forget the owner's quota scopes in which nothing lies any more."""
-    scopes = await quota_scopes.list_scopes(
-        tx.connection, QuotaScopeRow.owner_id == owner_id
-    )
-    for scope in scopes:
-        if not scope.folders:
-            await quota_scopes.drop_scope(tx, scope.host, scope.scope)

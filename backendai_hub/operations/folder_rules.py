@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.access import Principal, Target
+from backendai_hub.core.access import Caller, Principal, Target
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.fields import HostPermission
@@ -31,7 +31,7 @@ from backendai_hub.core.vfolders import (
     is_automount,
     scope_name,
 )
-from backendai_hub.db import folder_tasks, folders, nouns, quota_scopes
+from backendai_hub.db import folder_grants, folder_tasks, folders, nouns, quota_scopes
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.db.nouns import Item
@@ -40,6 +40,7 @@ from backendai_hub.db.tables import DomainRow, FolderRow, UserRow
 from backendai_hub.operations.folder_access import (
     choose_access,
     load_permissions,
+    manages,
     owns,
     require_owner,
 )
@@ -53,6 +54,7 @@ from backendai_hub.operations.folder_checks import (
     refuse_taken,
     refuse_taken_for_guests,
     refuse_too_many,
+    spell_path,
 )
 from backendai_hub.operations.folder_making import finish_creation
 from backendai_hub.operations.platform import Platform
@@ -72,7 +74,8 @@ class FolderRules(Rules):
         columns: Columns,
     ) -> Columns:
         """Find out whose it is to be, where, and in which quota scope."""
-        host = choose_host(platform, columns["host"])
+        permitted = await load_permissions(tx.connection, principal, None)
+        host = choose_host(platform, columns["host"], permitted)
         project = await find_project(tx, columns["project_id"])
         kind = Ownership.USER if project is None else Ownership.PROJECT
         if str(kind) not in platform.settings.folder_owners:
@@ -92,6 +95,7 @@ class FolderRules(Rules):
             check_may_make(principal, project, columns["usage_mode"])
         return {
             **columns,
+            "unmanaged_path": spell_path(columns["unmanaged_path"]),
             "host": host,
             "ownership_type": str(kind),
             "owner_id": owner_id,
@@ -172,7 +176,7 @@ class FolderRules(Rules):
         if folder is None:
             return {}
         if folder.is_model_store:
-            await folders.put_grant(
+            await folder_grants.put_grant(
                 tx,
                 item_id,
                 columns["creator_id"],
@@ -189,7 +193,7 @@ class FolderRules(Rules):
                     kind=EventKind.FOLDER_CREATED,
                     text=f"folder {folder.name} has been made",
                     actor=folder.creator,
-                    owner_id=folder.creator_id,
+                    owner_id=folder.owner_id,
                     folder_id=folder.id,
                     status=str(status),
                 )
@@ -227,7 +231,7 @@ class FolderRules(Rules):
             Event(
                 kind=EventKind.FOLDER_CHANGED,
                 text=f"folder {old['name']} has been {what}",
-                owner_id=old["user_id"] or old["creator_id"],
+                owner_id=old["owner_id"],
                 folder_id=old["id"],
                 status=old["status"],
             )
@@ -272,22 +276,44 @@ class FolderRules(Rules):
         ids = [folder.id for folder in shown]
         known = await folders.list_folders(connection, FolderRow.id.in_(ids))
         records = {record.id: record for record in known}
-        given = await folders.load_grants_of(connection, principal.id, ids)
+        given = await folder_grants.load_grants_of(connection, principal.id, ids)
         seen: list[Folder] = []
         for folder in shown:
             record = records.get(folder.id)
             if record is None:
                 continue
             access = choose_access(principal, record, given.get(record.id))
+            managed = manages(principal, record, self.noun.action(Verb.READ))
             seen.append(
                 msgspec.structs.replace(
                     folder,
+                    # Where things lie on machines is their operators' business.
+                    unmanaged_path=folder.unmanaged_path if managed else "",
                     access=None if access is None else str(access),
                     is_owner=owns(principal, record),
                     purge_at=purge_time(platform, record),
                 )
             )
+        if principal.caller is Caller.SPAWNER:
+            return [as_choice(folder) for folder in seen]
         return seen
+
+
+def as_choice(folder: Folder) -> Folder:
+    """Keep of a folder what people see while they choose for a session."""
+    return Folder(
+        id=folder.id,
+        name=folder.name,
+        host=folder.host,
+        project=folder.project,
+        usage_mode=folder.usage_mode,
+        permission=folder.permission,
+        ownership_type=folder.ownership_type,
+        user=folder.user,
+        status=folder.status,
+        access=folder.access,
+        is_owner=folder.is_owner,
+    )
 
 
 def purge_time(platform: Platform, folder: FolderRecord) -> str | None:

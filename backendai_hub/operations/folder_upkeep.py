@@ -114,7 +114,10 @@ async def _count(platform: Platform, scope: ScopeRecord) -> bool:
             counted = await platform.storage.call(
                 scope.host, ScanUsage(scope=scope.scope), deadline=LONG
             )
-            size, files = counted.bytes, counted.files
+            size, files = counted.kept, counted.files
+        elif not use.counts_files:
+            async with platform.database.read() as connection:
+                files = await quota_scopes.sum_files(connection, scope)
     except HubError as error:
         log.info("scope %s on %s: %s", scope.scope, scope.host, error.message)
         return False
@@ -144,7 +147,7 @@ async def _count_folders(platform: Platform, scope: ScopeRecord) -> None:
             log.info("folder %s: %s", folder.id, error.message)
             continue
         async with platform.database.transaction() as tx:
-            await folders.note_size(tx, folder, counted.bytes, counted.files)
+            await folders.note_size(tx, folder, counted.kept, counted.files)
 
 
 _COUNTED: Final = (FolderStatus.READY, FolderStatus.DELETE_PENDING)

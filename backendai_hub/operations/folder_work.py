@@ -15,7 +15,7 @@ from typing import Any, Final
 from backendai_hub.core.errors import NotFoundError, UnavailableError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.vfolders import TaskState
-from backendai_hub.db import folder_tasks, folders
+from backendai_hub.db import folder_grants, folder_tasks, folders
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.folders import FolderRecord
@@ -65,19 +65,38 @@ def is_passing(error: BaseException) -> bool:
 def tell(
     tx: Transaction, kind: EventKind, folder: FolderRecord, text: str, **more: Any
 ) -> None:
-    """Record what has happened to a folder, for its owner or who made it.
+    """Record what has happened to a folder, for its owner: a user, or all of a project.
 
     Who has left the project is told no more of what becomes of its folders.
     """
-    creator = folder.creator_id if folder.creator_belongs else None
     tx.record(
         Event(
-            kind=kind,
-            text=text,
-            owner_id=folder.user_id or creator,
-            folder_id=folder.id,
-            **more,
+            kind=kind, text=text, owner_id=folder.owner_id, folder_id=folder.id, **more
         )
+    )
+
+
+async def tell_beginner(
+    tx: Transaction,
+    kind: EventKind,
+    folder: FolderRecord,
+    task: TaskRecord,
+    text: str,
+    **more: Any,
+) -> None:
+    """Record how a task goes on, for who has begun it as a guest.
+
+    Who may not look into the folder any more is not told what is in it, nor how it is
+    called now.
+    """
+    if folder.user_id is None or task.user_id in {None, folder.user_id}:
+        return
+    assert task.user_id is not None
+    if await folder_grants.find_grant(tx.connection, folder.id, task.user_id) is None:
+        text = f"{task.kind}: it has ended, since you may not do this there any more"
+        kind, more = EventKind.FOLDER_FAILED, {}
+    tx.record(
+        Event(kind=kind, text=text, owner_id=task.user_id, folder_id=folder.id, **more)
     )
 
 
@@ -128,13 +147,10 @@ async def write_progress(
         unit=progress.unit,
     )
     total = f" of {progress.total}" if progress.total else ""
-    tell(
-        tx,
-        EventKind.FOLDER_PROGRESS,
-        folder,
-        f"{task.kind} {folder.name}: {progress.done}{total} {progress.unit}",
-        status=str(folder.status),
-    )
+    text = f"{task.kind} {folder.name}: {progress.done}{total} {progress.unit}"
+    kind, status = EventKind.FOLDER_PROGRESS, str(folder.status)
+    tell(tx, kind, folder, text, status=status)
+    await tell_beginner(tx, kind, folder, task, text, status=status)
 
 
 async def end_well(

@@ -11,7 +11,6 @@ from backendai_hub.api.folders import (
     ActivityPage,
     PurgeRequest,
     RestoreRequest,
-    TransferRequest,
 )
 from backendai_hub.core.access import Action, Principal, reach
 from backendai_hub.core.errors import (
@@ -24,8 +23,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.events import EventKind
 from backendai_hub.core.fields import HostPermission
 from backendai_hub.core.names import fold
-from backendai_hub.core.nouns import Verb, noun_of
-from backendai_hub.core.tenancy import ProjectType
+from backendai_hub.core.nouns import Verb
 from backendai_hub.core.vfolders import (
     DELETABLE,
     NAMED,
@@ -33,19 +31,16 @@ from backendai_hub.core.vfolders import (
     RECOVERABLE,
     Folder,
     FolderStatus,
-    Ownership,
     TaskKind,
-    UsageMode,
     check_name_of_project,
     check_stays_shared_out,
     is_automount,
     read_folder_name,
 )
-from backendai_hub.db import audit, folder_tasks, folders, invitations, nouns
+from backendai_hub.db import audit, folder_tasks, folders, nouns
 from backendai_hub.db.audit import ActFilter
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
-from backendai_hub.db.tables import InvitationRow
 from backendai_hub.operations.folder_access import (
     FOLDER,
     manages,
@@ -53,7 +48,6 @@ from backendai_hub.operations.folder_access import (
     require_owner,
 )
 from backendai_hub.operations.folder_checks import (
-    check_updatable,
     refuse_taken,
     refuse_taken_for_guests,
     refuse_used,
@@ -274,88 +268,6 @@ def _act(action: str, folder: FolderRecord, status: FolderStatus, **more: Any) -
         before={"status": str(folder.status)},
         after={"status": str(status), "revision": folder.revision + 1, **more},
     )
-
-
-# --- whose it is -----------------------------------------------------------------
-
-
-async def transfer_folder(
-    platform: Platform, principal: Principal, reference: str, body: TransferRequest
-) -> Folder:
-    """Give a folder to another user, or to a project.
-
-    Its data stays where it is, and goes on counting there.
-    """
-    if (body.user is None) == (body.project is None):
-        raise InvalidRequestError("name either a user or a project as the new owner")
-    async with platform.database.transaction() as tx:
-        await tx.alone()
-        folder = await find_seen(tx.connection, principal, reference)
-        check_updatable(folder)
-        owner = await _find_owner(tx, principal, body)
-        kind = Ownership.USER if body.project is None else Ownership.PROJECT
-        if is_automount(folder.name):
-            raise ConflictError(
-                f"the folder {folder.name!r} begins with a dot: it would come into"
-                " sessions of others unasked; rename it first"
-            )
-        if owner["id"] == folder.owner_id:
-            raise ConflictError(
-                f"the folder {folder.name!r} belongs to {owner['name']} already"
-            )
-        if kind is Ownership.PROJECT:
-            _check_store(folder, owner)
-        if kind is not Ownership.USER or owner["domain_id"] != folder.domain_id:
-            await invitations.forget_folder(tx, folder.id)
-        await folders.drop_grant(tx, folder.id, owner["id"])
-        await invitations.cancel_all(tx, InvitationRow.folder_id == folder.id)
-        await refuse_taken(
-            tx, owner["id"], owner["id"], folder.name, other_than=folder.id
-        )
-        await folders.change_folder(
-            tx,
-            folder,
-            ownership_type=str(kind),
-            owner_id=owner["id"],
-            user_id=owner["id"] if kind is Ownership.USER else None,
-            project_id=owner["id"] if kind is Ownership.PROJECT else None,
-            domain_id=owner["domain_id"],
-        )
-        tx.audit(
-            act_of(
-                Action.TRANSFER_FOLDER,
-                folder,
-                before={"owner": folder.owner_name},
-                after={"owner": owner["name"], "revision": folder.revision + 1},
-            )
-        )
-        tell(
-            tx,
-            EventKind.FOLDER_TRANSFERRED,
-            folder,
-            f"folder {folder.name} belongs to the {kind} {owner['name']} now",
-            actor=principal.name,
-        )
-    return await show(platform, principal, folder.id)
-
-
-async def _find_owner(
-    tx: Transaction, principal: Principal, body: TransferRequest
-) -> Any:
-    noun = noun_of("user" if body.project is None else "project")
-    reference = body.user if body.project is None else body.project
-    assert reference is not None
-    return await find_visible(tx.connection, principal, noun, reference)
-
-
-def _check_store(folder: FolderRecord, project: Any) -> None:
-    if (
-        project["type"] == ProjectType.MODEL_STORE
-        and folder.usage_mode != UsageMode.MODEL
-    ):
-        raise InvalidRequestError(
-            "project: a model store holds folders of the usage mode 'model' only"
-        )
 
 
 # --- what was done to it ---------------------------------------------------------

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from backendai_hub.api.explanations import Why
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.sessions import SessionStatus
-from backendai_hub.core.times import format_time
+from backendai_hub.core.times import format_time, tell_time
 from backendai_hub.db import sessions
 from backendai_hub.db.explanations import load_explanations, save_explanations
 from backendai_hub.operations.platform import Platform
@@ -106,7 +106,7 @@ def tell_place(why: Why) -> str:
     place = f"place {why.position} of {why.waiting} in the queue"
     if why.starts_at is None:
         return place
-    moment = f"{datetime.fromisoformat(why.starts_at):%Y-%m-%d %H:%M} UTC"
+    moment = tell_time(datetime.fromisoformat(why.starts_at))
     if why.at_the_earliest:
         return f"{place}, starts at {moment} at the earliest"
     return f"{place}, starts at {moment} if all others stay as long as they may"

@@ -11,6 +11,7 @@ from backendai_hub.core.sessions import (
     WAITING_WORDS,
     SessionResult,
     SessionStatus,
+    was_stopped,
 )
 from backendai_hub.db import agents, batch, containers, ledger, preemptions, sessions
 from backendai_hub.db.engine import Transaction
@@ -70,12 +71,9 @@ async def move(
 
     *record* must have been read in this transaction with a lock. An ended session
     frees its slots (once), loses its route and its secret, and its containers are
-    asked to be removed; all of it in the same transaction. A batch session that ends
-    without saying how has failed, unless it never began.
+    asked to be removed; all of it in the same transaction.
     """
-    begun = record.scheduled_at is not None or record.requeues + record.preemptions > 0
-    unknown = record.result == SessionResult.UNDEFINED
-    if status in TERMINAL and record.is_batch and begun and unknown:
+    if status in TERMINAL and _has_failed(record, status, reason):
         changes.setdefault("result", str(SessionResult.FAILURE))
     if record.status is SessionStatus.PREEMPTED:
         changes.setdefault("ends_as", None)
@@ -105,6 +103,17 @@ async def move(
         )
     )
     return moved
+
+
+def _has_failed(record: SessionRecord, status: SessionStatus, reason: str) -> bool:
+    """Tell whether what ends has failed if nothing else is known.
+
+    So has a batch session that has begun, unless somebody stopped it on purpose.
+    """
+    begun = record.scheduled_at is not None or record.requeues + record.preemptions > 0
+    unknown = record.result == SessionResult.UNDEFINED
+    stopped = status is SessionStatus.TERMINATED and was_stopped(reason)
+    return record.is_batch and begun and unknown and not stopped
 
 
 async def _note_preemption(

@@ -366,6 +366,7 @@ async def list_agents(platform: Platform) -> list[Agent]:
         names = await list_group_names(connection)
         drains = await list_stopped(connection, StopKind.NODE)
         left = await count_left(connection, drains)
+    now = platform.database.clock().timestamp()
     capacity: dict[str, ResourceSlots] = {}
     used: dict[str, ResourceSlots] = {}
     for device in devices:
@@ -398,6 +399,7 @@ async def list_agents(platform: Platform) -> list[Agent]:
             labels=join_labels(r.labels, r.set_labels),
             max_containers=r.max_containers,
             drain=_show_drain(drains.get(r.id), left.get(r.id, Left(0, None, 0))),
+            usage=platform.usage.keeper.find_node(r.id, now),
         )
         for r in records
     ]

@@ -6,10 +6,8 @@ what is in the one access matrix. What somebody may not see is not found.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from backendai_hub.core.access import Principal, Reach, Target, can, reach
 from backendai_hub.core.audit import Act
+from backendai_hub.core.cursors import read_cursor, write_cursor
 from backendai_hub.core.errors import (
     ConflictError,
     ForbiddenError,
@@ -146,8 +145,7 @@ def _write_cursor(order: str, item: Item) -> str:
     value = item["name_key" if order == "name" else order]
     if isinstance(value, datetime):
         value = value.isoformat()
-    raw = msgspec.json.encode([order, value, item["id"]])
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    return write_cursor(order, value, item["id"])
 
 
 def _read_cursor(cursor: str, order: str) -> tuple[Any, str]:
@@ -155,26 +153,18 @@ def _read_cursor(cursor: str, order: str) -> tuple[Any, str]:
         "after: not a cursor of this list in this order; leave it out for the first"
         " page"
     )
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        kind, value, item_id = msgspec.json.decode(
-            base64.urlsafe_b64decode(padded), type=tuple[str, str | int, str]
-        )
-        if kind != order:
-            raise refusal
-        if order.endswith("_at"):
-            moment = datetime.fromisoformat(str(value))
-            if moment.utcoffset() != timedelta(0):
-                raise refusal
-            return moment, item_id
-    except (ValueError, binascii.Error, msgspec.DecodeError):
-        raise refusal from None
-    # What is compared with numbers is one that a column of them can hold.
-    number = isinstance(value, int) and abs(value) < 1 << 63
-    wanted = number if order in _NUMBERS else isinstance(value, str)
-    if not wanted or "\0" in str(value) or "\0" in item_id:
+    kind, value, item_id = read_cursor(cursor, tuple[str, str | int, str])
+    if kind != order or isinstance(value, int) != (order in _NUMBERS):
         raise refusal
-    return value, item_id
+    if not order.endswith("_at"):
+        return value, item_id
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise refusal from None
+    if moment.utcoffset() != timedelta(0):
+        raise refusal
+    return moment, item_id
 
 
 async def read_noun(
@@ -339,9 +329,19 @@ async def purge_noun(
     reference: str,
     *,
     revision: int | None = None,
+    also: Collection[str] = (),
 ) -> None:
-    """Remove an item for good; raises :class:`InUseError` listing what needs it."""
+    """Remove an item for good; raises :class:`InUseError` listing what needs it.
+
+    With what *also* names, of what the noun offers there.
+    """
     rules = rules_of(noun)
+    unknown = sorted({*also} - {*noun.purge_also})
+    if unknown:
+        raise InvalidRequestError(
+            f"also: there is no {unknown[0][:64]!r} to remove with a {noun.name}; there"
+            f" are {', '.join(noun.purge_also) or 'none'}"
+        )
     try:
         async with platform.database.transaction() as tx:
             await tx.alone()
@@ -352,6 +352,8 @@ async def purge_noun(
             if revision is not None and revision != item["revision"]:
                 raise await _stale(tx, noun, item, revision)
             shown = (await rules.present(tx.connection, noun, [item]))[0]
+            for thing in also:
+                await rules.purge_also(platform, tx, item, thing)
             await rules.purge(platform, tx, principal, noun, item)
             tx.audit(_act(noun, Verb.PURGE, item, target, before=_public(shown)))
     except IntegrityError:

@@ -26,7 +26,6 @@ from backendai_hub.db import (
     agents,
     ledger,
     preemptions,
-    session_lists,
     sessions,
 )
 from backendai_hub.db.agents import AgentRecord
@@ -40,10 +39,11 @@ from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.session_mounts import load_mounts
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.stops import list_stops
+from backendai_hub.operations.kept_reasons import explain
 from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.node_room import load_node_room
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.session_mounts import find_withdrawn
+from backendai_hub.operations.session_mounts import find_uncertain, find_withdrawn
 from backendai_hub.scheduling.snapshot import (
     Placement,
     Plan,
@@ -73,10 +73,12 @@ async def apply_plan(platform: Platform, plan: Plan) -> int:
     return placed
 
 
-def in_batches(things: Sequence[Thing]) -> Iterator[Sequence[Thing]]:
+def in_batches(
+    things: Sequence[Thing], most: int = AT_ONCE
+) -> Iterator[Sequence[Thing]]:
     """Yield *things* in parts that are small enough for one transaction."""
-    for start in range(0, len(things), AT_ONCE):
-        yield things[start : start + AT_ONCE]
+    for start in range(0, len(things), most):
+        yield things[start : start + most]
 
 
 async def place(
@@ -195,10 +197,12 @@ async def _place(
         nodes,
         {s.device for _, p in there for piece in _pieces(p) for s in piece.shares},
     )
+    uncertain = await find_uncertain(tx, [record for record, _ in there])
     held = [
         (record, placement)
         for record, placement in there
-        if _is_whole(record, placement)
+        if record.id not in uncertain
+        and _is_whole(record, placement)
         and all(_takes(nodes.get(p.node), record) for p in _pieces(placement))
         # Before the ledger: what it refuses may stay taken here, which costs a pass,
         # while nothing may stay taken there.
@@ -369,67 +373,3 @@ async def _write(
         )
     tx.wake("attachments")
     return {record.id: reason for record, _, reason in placed}
-
-
-async def explain(
-    platform: Platform,
-    reasons: Mapping[str, str],
-    counts: Mapping[str, int] = MappingProxyType({}),
-) -> int:
-    """Store the reasons that have changed; return how many have.
-
-    *counts* are how often each session has been tried since that was written down.
-    Few enough that the transaction, which holds up others', is a short one.
-    """
-    async with platform.database.glance() as connection:
-        known = await session_lists.list_reasons(connection, sorted(reasons))
-    news = {i for i, reason in known.items() if reason != reasons[i]}
-    if not news:
-        return 0
-    async with platform.database.transaction() as tx:
-        records = await sessions.lock_records(tx.connection, news)
-        # One that has just moved on needs no reason any more.
-        waiting = [
-            (record, reasons[record.id])
-            for record in records.values()
-            if record.status is SessionStatus.PENDING
-        ]
-        if not waiting:
-            return 0
-        await sessions.explain_sessions(tx, waiting)
-        await note_attempts(
-            tx,
-            [
-                Tried(record.id, Result.WAITING, reason, counts.get(record.id, 1))
-                for record, reason in waiting
-            ],
-        )
-        for record, reason in waiting:
-            tx.record(
-                Event(
-                    kind=EventKind.SESSION_WAITING,
-                    text=reason,
-                    session_id=record.id,
-                    owner_id=record.owner_id,
-                    status=record.status,
-                )
-            )
-        tx.wake("explanations")
-    return len(waiting)
-
-
-async def count_attempts(platform: Platform, tried: Sequence[Tried]) -> None:
-    """Write down attempts that ended as those before them did."""
-    async with platform.database.transaction() as tx:
-        waiting = await sessions.lock_records(
-            tx.connection, {t.session_id for t in tried}
-        )
-        await note_attempts(
-            tx,
-            [
-                t
-                for t in tried
-                if t.session_id in waiting
-                and waiting[t.session_id].status is SessionStatus.PENDING
-            ],
-        )

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.guesses import GuessLimiter
 from backendai_hub.operations.refusals import RefusalLimiter
 from backendai_hub.operations.underway import Underway
+from backendai_hub.operations.usage_book import UsageBook
 from backendai_hub.storage.hosts import StorageHosts
 
 
@@ -116,10 +117,18 @@ class Settings:
     """So much later it is taken for stopped, and may start again."""
     folder_owners: frozenset[str] = frozenset({"user", "project"})
     """Whose virtual folders can be: a user's, a project's, or either."""
+    hide_agents: bool = False
+    """Whether only administrators see nodes."""
     storage_shows_use: bool = True
     """Whether everybody sees how full storage hosts are, in percent."""
     max_upload_size: int = 0
     """Bytes that one uploaded file may have; 0: as many as there is room for."""
+    file_trash_days: int = 30
+    """Files that were thrown away so long ago are removed for good; 0: never."""
+    storage_grace: timedelta = timedelta(days=1)
+    """What belongs to nobody on a storage host is kept for so long."""
+    upload_stall_seconds: float = 60.0
+    """An upload of which nothing comes for so long is cut off."""
     folder_trash_days: int = 30
     """Folders that were thrown away so long ago are removed for good; 0: never."""
 
@@ -148,6 +157,8 @@ class Platform:
     key_uses: KeyUses = field(default_factory=KeyUses)
     activity: ActivityWatch = field(default_factory=ActivityWatch)
     """What JupyterHub says of the use of sessions' servers."""
+    usage: UsageBook = field(default_factory=UsageBook)
+    """What nodes have measured in the last minutes."""
     storage: StorageHosts = field(default_factory=StorageHosts)
     """Where virtual folders lie; without a host everything is refused in words."""
     folder_work: Underway = field(default_factory=Underway)

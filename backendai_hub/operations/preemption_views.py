@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -182,7 +183,7 @@ async def try_rules(
     proposals: tuple[PreemptionPlan, ...] = ()
     if queue:
         asked = replace(snapshot, queue=queue, groups=policies, running=running)
-        proposals = plan(asked).preemptions
+        proposals = (await asyncio.to_thread(plan, asked)).preemptions
     ids = {p.session for p in proposals}
     ids |= {v.session for p in proposals for v in p.victims}
     shown: dict[str, Session] = {}

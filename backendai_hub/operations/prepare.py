@@ -47,12 +47,12 @@ from backendai_hub.core.sessions import (
     check_session_name,
 )
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.db.engine import Database
 from backendai_hub.db.groups import GroupRecord
 from backendai_hub.db.limits import load_caps, recall_limits
 from backendai_hub.db.nouns import load_slot_rules
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations import dotfiles
+from backendai_hub.operations.absent_hosts import leave_out_absent, leave_out_resting
 from backendai_hub.operations.batch_requests import Extras, check_batch, read_extras
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.request_amounts import check_slots, resolve_amounts
@@ -67,7 +67,6 @@ from backendai_hub.operations.request_choices import (
 from backendai_hub.operations.session_mounts import (
     choose_mounts,
     labels_of,
-    leave_out_absent,
 )
 from backendai_hub.operations.users import check_may_enter
 from backendai_hub.scheduling.cluster import Cluster
@@ -168,7 +167,7 @@ async def complete(
     bootstrap = ""
     with objections.noted():
         files, bootstrap = await dotfiles.gather(
-            database, record, request.bootstrap_script
+            asking.platform, record, request.bootstrap_script
         )
     extras = Extras({}, [])
     with objections.noted():
@@ -188,7 +187,7 @@ async def complete(
     labels = {**record.labels, **labels_of(mounts)}
     record = msgspec.structs.replace(record, labels=labels)
     prepared = msgspec.structs.replace(prepared, record=record)
-    await _check_can_ever_start(database, prepared, objections)
+    await _check_can_ever_start(asking.platform, prepared, objections)
     return Completed(
         record=record,
         dependencies=extras.dependencies,
@@ -211,7 +210,7 @@ async def _find_mounts(
             asking.principal,
             asking.user,
             record.project_id,
-            asking.request.mounts,
+            asking.request,
         )
         check_dotfiles(mounts, [file.path for file in files])
         return mounts
@@ -348,10 +347,10 @@ def _hash(request: SessionRequest) -> str:
 
 
 async def _check_can_ever_start(
-    database: Database, prepared: Prepared, objections: Objections
+    platform: Platform, prepared: Prepared, objections: Objections
 ) -> None:
     record, place = prepared.record, prepared.place
-    scopes = await recall_limits(database, [record])
+    scopes = await recall_limits(platform.database, [record])
     own = [scopes[key] for key in record.scopes if key in scopes]
     shortfalls = list(find_shortfalls(record.charge, own))
     if shortfalls:
@@ -361,10 +360,15 @@ async def _check_can_ever_start(
                 + "; ".join(map(str, shortfalls))
             )
         )
-    if not place.nodes:
-        return  # the first node may still be on its way: it waits, with that reason
+    if not any(node.devices for node in place.nodes):
+        # The first node may still be on its way, or has just come and is about to tell
+        # what it has: it waits, with that reason.
+        return
     # An agent that is too old for it may be upgraded while it waits.
-    asked = msgspec.structs.replace(pending(record, prepared.image), protocol=1)
+    labels = leave_out_resting(platform, record.labels)
+    asked = msgspec.structs.replace(
+        pending(record, prepared.image), protocol=1, labels=labels
+    )
     never = explain_never(place.cluster, asked)
     if never is not None:
         objections.add(

@@ -6,26 +6,24 @@ only that is read again. A view and one that has just been made are always the s
 the tests hold them against each other.
 
 Reading tells whether anybody could *gain* from it: somebody new waits, room has become
-free, a limit has been raised. If nobody could, the last plan still stands.
+free, a limit has been raised. If nobody could, the last plan still stands. If only some
+have come, it stands for all others, and just those need one, however many wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
 
-import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.images import Image
-from backendai_hub.core.sessions import SessionStatus
 from backendai_hub.db.batch import Dependency, load_unmet, tell_all_waits
 from backendai_hub.db.deadlines import load_lifetimes, load_returns
 from backendai_hub.db.groups import load_holds
 from backendai_hub.db.images import load_images
-from backendai_hub.db.limits import Scopes, add_use, recall_limits
+from backendai_hub.db.limits import Scopes, add_use, recall_limits_of
 from backendai_hub.db.preemptions import load_reserved
 from backendai_hub.db.reservations import load_windows
 from backendai_hub.db.running import load_running
@@ -33,15 +31,19 @@ from backendai_hub.db.session_lists import list_waiting
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.snapshots import find_nodes, load_nodes
 from backendai_hub.db.versions import Stale
+from backendai_hub.operations.described import Alike, describe
+from backendai_hub.operations.gains import News, has_gained, is_wider, moves
 from backendai_hub.operations.group_policies import GroupPolicies
 from backendai_hub.operations.moments import Moments
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import pending
-from backendai_hub.scheduling.layouts import count_devices
+from backendai_hub.operations.waiting_list import WaitingList
+from backendai_hub.scheduling.keeping import may_be_kept_room
+from backendai_hub.scheduling.mix import LOOKED_AT
 from backendai_hub.scheduling.snapshot import (
-    WIDE,
     NodeState,
     PendingSession,
+    Placement,
     Plan,
     Reservation,
     ReservedWindow,
@@ -49,9 +51,9 @@ from backendai_hub.scheduling.snapshot import (
     Snapshot,
 )
 
-Thing = TypeVar("Thing")
-
 _MOST_GUESTS = 64
+_MOST_NODES = 1000
+"""Where more have changed, all are read: they have too many devices to name."""
 _AT_A_TIME = 500
 """How many are described before others have their turn in this process."""
 
@@ -63,6 +65,7 @@ class QueueView:
         self._platform = platform
         self._stale = platform.database.versions.follow()
         self._images: dict[str, Image] = {}
+        self._alike = Alike()
         self._holds: dict[str, str] = {}
         self._lifetimes: dict[str, int] = {}
         self._windows: tuple[ReservedWindow, ...] = ()
@@ -74,8 +77,8 @@ class QueueView:
         self._reserved: tuple[Reservation, ...] = ()
         self._kept: dict[str, Reservation] = {}
         self._queue: dict[str, PendingSession] = {}
-        self.records: dict[str, SessionRecord] = {}
-        """Every session that waits, by id."""
+        self._waiting = WaitingList()
+        self._limits: Scopes = {}
         self.unmet: Mapping[str, Sequence[Dependency]] = {}
         """Which sessions have to succeed first, by who waits for them."""
         self._moments = Moments(platform.database.clock())
@@ -83,6 +86,13 @@ class QueueView:
         self.placed: set[str] = set()
         """Whom the scheduler has placed since the last reading: room they have taken,
         and left none."""
+        self._doubtful: set[str] = set()
+        self._news = News()
+
+    @property
+    def records(self) -> Mapping[str, SessionRecord]:
+        """Every session that waits, by id; it changes as they come and go."""
+        return self._waiting.records
 
     def knows(self, guest: SessionRecord) -> bool:
         """Tell whether what matters for *guest* is read anyway."""
@@ -103,9 +113,10 @@ class QueueView:
         self._guests[key] = guest
         return is_new
 
-    @property
-    def _everybody(self) -> list[SessionRecord]:
-        return [*self.records.values(), *self._guests.values()]
+    def take_news(self) -> News:
+        """Return what has been found since this was asked last."""
+        news, self._news = self._news, News()
+        return news
 
     def until_next_moment(self) -> float | None:
         """Return in how many seconds somebody could start just because it is time."""
@@ -114,6 +125,15 @@ class QueueView:
     def forget(self) -> None:
         """Read everything anew the next time."""
         self._stale.merge(Stale(everything=True))
+
+    def doubt(self, placements: Iterable[Placement]) -> None:
+        """Look anew at what these placements are about: they did not hold."""
+        for placement in placements:
+            self._doubtful.add(placement.session)
+            self._stale.sessions.add(placement.session)
+            self._stale.nodes.add(placement.node)
+            self._stale.nodes.update(part.node for part in placement.members)
+        self._stale.use = True
 
     def note(self, queue: Sequence[PendingSession], plan: Plan) -> None:
         """Learn from what has been decided of *queue* for the next decisions."""
@@ -132,13 +152,20 @@ class QueueView:
             self.forget()
             raise
 
-    def snapshot(self) -> Snapshot:
-        """Return everything a plan is made from."""
-        if not self._everybody:
+    def snapshot(self, came: Collection[str] | None = None) -> Snapshot:
+        """Return everything a plan is made from, for all who wait.
+
+        Or just for those who *came*, if nobody else could gain, and for whom something
+        is kept; the first of their queues show what is asked for. Where others may have
+        to go, these are decided about as well: time alone may let them displace.
+        """
+        if not self.records and not self._guests:
             return Snapshot(nodes=(), queue=(), scopes={})
-        turns = sorted(
-            self.records.values(), key=lambda r: (-r.priority, r.created_at, r.id)
-        )
+        turns: Iterable[SessionRecord] = self._waiting.in_order()
+        shown: dict[str, tuple[PendingSession, ...]] = {}
+        if came is not None:
+            there, shown = self._list_with(came)
+            turns = self._waiting.sort(there)
         return Snapshot(
             nodes=tuple(sorted(self._nodes.values(), key=lambda n: (n.name, n.id))),
             queue=tuple(self._queue[record.id] for record in turns),
@@ -146,13 +173,56 @@ class QueueView:
             windows=self._windows,
             running=self._running,
             reserved=(*self._kept.values(), *self._reserved),
-            now=int(self._platform.database.clock().timestamp()),
+            now=self._now(),
             groups=self._policies.found,
+            shown=shown,
+            whole=came is None,
         )
+
+    def is_enough(self, came: Collection[str]) -> bool:
+        """Tell whether it is worth while, and right, to plan for just those who *came*.
+
+        Not where others have a claim on what is guaranteed to them, or wait for any
+        group; nor where one of them may get devices reserved, since only a pass over
+        everybody knows whose turn that is.
+        """
+        groups = self._waiting.groups
+        if len(self.records) <= LOOKED_AT + 2 * len(came) or "" in groups:
+            return False
+        found = self._policies.found
+        if any(group in found and found[group].quotas for group in groups):
+            return False
+        return not may_be_kept_room(
+            self.describe(came), self._reserved, found, self._now()
+        )
+
+    def describe(self, ids: Iterable[str]) -> list[PendingSession]:
+        """Return those of these sessions that wait, as the scheduler sees them."""
+        return [self._queue[i] for i in ids if i in self._queue]
+
+    def _now(self) -> int:
+        return int(self._platform.database.clock().timestamp())
+
+    def _list_with(
+        self, came: Collection[str]
+    ) -> tuple[set[str], dict[str, tuple[PendingSession, ...]]]:
+        """Return who is decided about if just those *came*, and who is only shown."""
+        there = {i for i in came if i in self.records}
+        kept = {r.session for r in self._reserved} | self._kept.keys()
+        policies = self._policies.found
+        shown = {}
+        for group in {self.records[i].resource_group_id or "" for i in there}:
+            heads = self._waiting.heads(group, LOOKED_AT)
+            policy = policies.get(group)
+            if policy is None or policy.displaces:
+                there |= set(heads)
+            else:
+                shown[group] = tuple(self._queue[i] for i in heads)
+        return there | (kept & self.records.keys()), shown
 
     async def _read(self, connection: AsyncConnection, stale: Stale) -> bool:
         changed = await self._read_sessions(connection, stale)
-        if not self._everybody:
+        if not self.records and not self._guests:
             # Nobody asks what there is: it is read once somebody does.
             stale.all_sessions = False
             stale.sessions.clear()
@@ -161,57 +231,55 @@ class QueueView:
                 what.clear()
             self._kept = {}
             return False
-        gained = await self._read_queue(connection, stale, changed)
+        news = await self._read_queue(connection, stale, changed)
+        gained = news.gained
         if stale.use or stale.tenancy or changed:
-            limits = await recall_limits(self._platform.database, self._everybody)
-            scopes = await add_use(connection, limits)
-            gained |= _is_wider(self._scopes, scopes)
-            self._scopes = scopes
+            gained |= await self._read_scopes(connection, stale)
         if stale.tenancy:
             now = self._platform.database.clock()
             windows = await load_windows(connection, now)
             gained |= windows != self._windows
             self._windows = windows
-        self._moments.note(self.records.values(), self._windows)
+        timed = [self.records[i] for i in self._waiting.timed]
+        self._moments.note(timed, self._windows)
         gained |= self._moments.pass_by(self._platform.database.clock())
         gained |= await self._read_nodes(connection, stale)
         kept = await self._read_kept(connection)
         gained |= kept.keys() != self._kept.keys()
         self._kept = kept
-        groups = {r.resource_group_id or "" for r in self._everybody}
+        guests = {r.resource_group_id or "" for r in self._guests.values()}
+        groups = self._waiting.groups.keys() | guests
         gained |= await self._policies.read(
             connection, groups, self._nodes.values(), stale
         )
         # What runs, and until when, matters to those who get devices reserved or
         # displace others.
-        matters = self._is_anybody_displaced() or self._has_waited_long()
+        now, found = self._platform.database.clock(), self._policies.found
+        matters = any(policy.displaces for policy in found.values())
+        matters |= self._waiting.has_waited_long(found, now)
         self._running = await load_running(connection) if matters else ()
-        return gained
+        self._news.came |= news.came
+        self._news.gained |= gained
+        return gained or bool(news.came)
+
+    async def _read_scopes(self, connection: AsyncConnection, stale: Stale) -> bool:
+        """Read limits and what is used of them; tell whether any is wider."""
+        asked = {scope for guest in self._guests.values() for scope in guest.scopes}
+        wanted = self._waiting.scopes.keys() | asked
+        if stale.tenancy or not self._limits.keys() >= wanted:
+            self._limits = await recall_limits_of(
+                self._platform.database, frozenset(wanted)
+            )
+        limits = {key: v for key, v in self._limits.items() if key in wanted}
+        scopes = await add_use(connection, limits)
+        wider = is_wider(self._scopes, scopes)
+        self._scopes = scopes
+        return wider
 
     async def _read_kept(self, connection: AsyncConnection) -> dict[str, Reservation]:
         """Read what is kept for whom while others leave: the database knows it."""
-        reserved = [
-            i for i, r in self.records.items() if r.status is SessionStatus.RESERVED
-        ]
+        reserved = sorted(self._waiting.reserved)
         return await load_reserved(connection, reserved) if reserved else {}
-
-    def _is_anybody_displaced(self) -> bool:
-        """Tell whether in any group somebody may have to go for somebody else."""
-        return any(policy.displaces for policy in self._policies.found.values())
-
-    def _has_waited_long(self) -> bool:
-        """Tell whether anybody waits for whom something may be reserved."""
-        now, groups = self._platform.database.clock(), self._policies.found
-        for record in self.records.values():
-            policy = groups.get(record.resource_group_id or "")
-            if policy is None:
-                continue
-            wide = record.is_cluster or count_devices(record.request) >= WIDE
-            after = policy.patience(record.priority, wide=wide)
-            since = self._queue[record.id].since
-            if after is not None and now.timestamp() - since >= after:
-                return True
-        return False
 
     async def _read_sessions(
         self, connection: AsyncConnection, stale: Stale
@@ -221,27 +289,19 @@ class QueueView:
             return set()
         ids = None if stale.all_sessions else stale.sessions
         found = {r.id: r for r in await list_waiting(connection, ids)}
-        before = self.records
-        self.records = {
-            **(
-                {} if ids is None else {i: r for i, r in before.items() if i not in ids}
-            ),
-            **found,
-        }
-        return {
-            i
-            for i in (before.keys() | found.keys() if ids is None else ids)
-            if before.get(i) != found.get(i)
-        }
+        doubtful, self._doubtful = self._doubtful, set()
+        return self._waiting.update(found, ids) | doubtful
 
     async def _read_queue(
         self, connection: AsyncConnection, stale: Stale, changed: set[str]
-    ) -> bool:
-        """Describe who waits anew; tell whether anybody looks different."""
-        records = self.records
-        self.unmet = await load_unmet(connection, records.values())
+    ) -> News:
+        """Describe who waits anew; tell who has come, and whether others may gain."""
+        records, jobs = self.records, self._waiting.batch
+        self.unmet = await load_unmet(connection, map(records.__getitem__, jobs))
         now = self._platform.database.clock()
-        waits = tell_all_waits(records.values(), self.unmet, now)
+        held_up = self.unmet.keys() | self._waiting.timed
+        some = [records[i] for i in held_up if i in records]
+        waits = tell_all_waits(some, self.unmet, now)
         # Other sessions and the time change them, whatever becomes of their own rows.
         changed |= {
             i
@@ -250,7 +310,8 @@ class QueueView:
         }
         self._waits = waits
         anew = stale.images or stale.tenancy
-        asking = [records[i] for i in (records if anew else changed & records.keys())]
+        # Not as sets: what waits is not gone through for the few that have changed.
+        asking = [records[i] for i in (records if anew else changed) if i in records]
         repainted = await self._read_images(connection, stale, asking)
         returns: dict[str, datetime] = {}
         if asking:
@@ -260,8 +321,8 @@ class QueueView:
             moved = {
                 r.id
                 for r in asking
-                if _moves(self._holds, r.id, holds.get(r.id))
-                | _moves(self._lifetimes, r.id, lifetimes.get(r.id))
+                if moves(self._holds, r.id, holds.get(r.id))
+                | moves(self._lifetimes, r.id, lifetimes.get(r.id))
             }
             # Most of what is looked at anew is as it was: it need not be said again.
             asking = [
@@ -272,22 +333,25 @@ class QueueView:
                 or record.id not in self._queue
                 or record.image_id in repainted
             ]
-        gone = self._queue.keys() - records.keys()
+        gone = {i for i in ([*self._queue] if anew else changed) if i not in records}
         # Whoever leaves without having been placed may have stood in others' way.
         left = bool(gone - self.placed)
         self.placed.clear()
         for session_id in gone:
-            del self._queue[session_id]
+            self._queue.pop(session_id, None)
             self._holds.pop(session_id, None)
             self._lifetimes.pop(session_id, None)
-        differs = False
+        news = News(gained=left)
         for start in range(0, len(asking), _AT_A_TIME):
             for record in asking[start : start + _AT_A_TIME]:
                 new = self._describe(record, returns.get(record.id))
-                differs |= self._queue.get(record.id) != new
+                old = self._queue.get(record.id)
+                news.gained |= old is not None and old != new
+                if old is None or old.priority < new.priority:
+                    news.came.add(record.id)
                 self._queue[record.id] = new
             await asyncio.sleep(0)
-        return differs or left
+        return news
 
     async def _read_images(
         self, connection: AsyncConnection, stale: Stale, asking: Sequence[SessionRecord]
@@ -313,7 +377,8 @@ class QueueView:
             )
             return pending(record, Image(name=record.image, references={}), hold=hold)
         holds = (self._holds.get(record.id, ""), self._waits.get(record.id, ""))
-        return describe(record, image, holds, self._lifetimes.get(record.id), since)
+        lifetime = self._lifetimes.get(record.id)
+        return self._alike.share(describe(record, image, holds, lifetime, since))
 
     async def _read_nodes(self, connection: AsyncConnection, stale: Stale) -> bool:
         """Read the nodes that have changed; tell whether any has gained room."""
@@ -325,79 +390,17 @@ class QueueView:
                 ids |= await find_nodes(connection, stale.devices)
             if not ids:
                 return False
+            if len(ids) > _MOST_NODES:
+                ids = None
         found = {n.id: n for n in await load_nodes(connection, ids)}
         before = self._nodes
         kept = {} if ids is None else {i: n for i, n in before.items() if i not in ids}
         self._nodes = {**kept, **found}
-        return any(_has_gained(before.get(i), node) for i, node in found.items())
+        return any(has_gained(before.get(i), node) for i, node in found.items())
 
 
 def _key_of(guest: SessionRecord) -> str:
     return repr((guest.scopes, guest.resource_group_id))
-
-
-def _moves(known: dict[str, Thing], session_id: str, new: Thing | None) -> bool:
-    """Note what there is of a session now; tell whether that is something else."""
-    if known.get(session_id) == new:
-        return False
-    if new is None:
-        del known[session_id]
-    else:
-        known[session_id] = new
-    return True
-
-
-def describe(
-    record: SessionRecord,
-    image: Image,
-    holds: Iterable[str],
-    lifetime: int | None,
-    since: datetime | None = None,
-) -> PendingSession:
-    """Describe a session to the scheduler, with its place and time in the queue.
-
-    *since* is when it came back there; its place is still that of who came then.
-    """
-    limits = (record.batch_timeout, lifetime)
-    return msgspec.structs.replace(
-        pending(record, image, hold="; ".join(filter(None, holds))),
-        priority=record.priority,
-        since=int((since or record.created_at).timestamp()),
-        lifetime=min(filter(None, limits), default=None),
-    )
-
-
-def _is_wider(old: Scopes, new: Scopes) -> bool:
-    """Tell whether any limit has been raised, or less is used of it."""
-    for key, scope in new.items():
-        before = old.get(key)
-        if before is None or before.limits != scope.limits:
-            return True
-        if before.unspecified != scope.unspecified:
-            return True
-        if any(scope.used.get(slot, 0) < used for slot, used in before.used.items()):
-            return True
-    return False
-
-
-def _has_gained(old: NodeState | None, new: NodeState) -> bool:
-    """Tell whether a node could take something that it could not take before."""
-    if old is None or len(old.devices) != len(new.devices):
-        return True
-    for before, after in zip(old.devices, new.devices, strict=True):
-        if any(after.free.get(s, 0) > n for s, n in before.free.items()):
-            return True
-        if before.sliced & ~after.sliced:
-            return True
-        alike = msgspec.structs.replace(after, free=before.free, sliced=before.sliced)
-        if alike != before:
-            return True
-    same = msgspec.structs.replace(new, devices=old.devices)
-    if new.containers > old.containers:
-        same = msgspec.structs.replace(same, containers=old.containers)
-    if new.sole_owner is not None and old.sole_owner is None:
-        same = msgspec.structs.replace(same, sole_owner=None)
-    return same != old
 
 
 async def load_snapshot(platform: Platform) -> Snapshot:

@@ -56,7 +56,8 @@ class QueueDesk:
     """Puts queues in order, one at a time and beside the loop.
 
     One that takes its time, because it is long, is shown for ten times as long as that:
-    however often people ask, it costs a tenth of one processor.
+    however often people ask, it costs a tenth of one processor. What counts is what it
+    takes of the processor, whoever else is busy there.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class QueueDesk:
         explanations: ExplanationDesk | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        used: Callable[[], float] = time.thread_time,
     ) -> None:
         self._explanations = explanations or ExplanationDesk()
-        self._clock = clock
+        self._clock, self._used = clock, used
         self._lock = asyncio.Lock()
         self._snapshot: Snapshot | None = None
         self._records: Mapping[str, SessionRecord] = {}
@@ -78,19 +80,26 @@ class QueueDesk:
     ) -> tuple[Sequence[str], Mapping[str, SessionRecord]]:
         """Return the ids of those who wait in a group, in order, and what they are."""
         async with self._lock:
-            began = self._clock()
-            if self._snapshot is None or began >= self._until:
+            began = self._used()
+            if self._snapshot is None or self._clock() >= self._until:
                 self._snapshot, self._orders, self._took = None, {}, 0.0
                 async with self._explanations.viewing(platform) as view:
-                    self._records, self._snapshot = view.records, view.snapshot()
+                    # A copy: the view goes on with who comes and goes.
+                    self._records, self._snapshot = {**view.records}, view.snapshot()
             if group not in self._orders:
-                self._orders[group] = await asyncio.to_thread(
-                    order_queue, self._snapshot, group
+                self._took += self._used() - began
+                self._orders[group], took = await asyncio.to_thread(
+                    self._order, self._snapshot, group
                 )
-                self._took += self._clock() - began
+                self._took += took
                 kept = max(0.0, self._took - _QUICK_SECONDS) * _KEPT_TIMES
                 self._until = self._clock() + kept
             return self._orders[group], self._records
+
+    def _order(self, snapshot: Snapshot, group: str) -> tuple[list[str], float]:
+        """Put a group's queue in order; tell also what that has used."""
+        began = self._used()
+        return order_queue(snapshot, group), self._used() - began
 
 
 async def read_queue(
@@ -138,7 +147,8 @@ def order_queue(snapshot: Snapshot, group: str) -> list[str]:
     except UnknownPolicyError:
         sequencer = find_sequencer("fifo")
     shares = policy.shares if policy.shares is not None else ShareState()
-    order = Bands(queue, check_sequencer(sequencer, Fault()), shares)
+    fault = Fault(snapshot.now, len(queue))
+    order = Bands(queue, check_sequencer(sequencer, fault), shares)
     found = []
     while (index := order.next()) is not None:
         found.append(queue[index].id)

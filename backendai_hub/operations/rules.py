@@ -149,6 +149,12 @@ class Rules:
         refuse_default(noun, item)
         await nouns.delete_item(tx, noun, item["id"])
 
+    async def purge_also(
+        self, platform: Platform, tx: Transaction, item: Item, thing: str
+    ) -> None:
+        """Remove a thing of the noun's ``purge_also`` before the item itself."""
+        raise NotImplementedError(f"{self.noun.name}: {thing}")
+
     async def tell_changes(
         self, connection: AsyncConnection, item: Item, revision: int
     ) -> str:

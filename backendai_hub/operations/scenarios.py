@@ -28,12 +28,12 @@ from backendai_hub.operations.group_policies import GroupPolicies
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import pending
 from backendai_hub.operations.queue_view import load_snapshot
+from backendai_hub.scheduling.held import take
 from backendai_hub.scheduling.scenario import (
     Arrival,
     Scenario,
     count_use,
     from_snapshot,
-    take,
 )
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,

@@ -9,34 +9,34 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.api.agents import MountSpec
+from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import ConflictError
 from backendai_hub.core.fields import HostPermission
 from backendai_hub.core.mounts import (
     Mount,
     MountContext,
-    MountRequest,
     is_personal,
     resolve_mounts,
 )
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.core.vfolders import (
+    HOST_LABEL,
     MOUNTABLE,
     FolderPermission,
     HostPermissions,
+    TaskKind,
     folder_parts,
 )
-from backendai_hub.db import folders, tenancy
+from backendai_hub.db import folder_rights, rights, tenancy
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.folder_tasks import list_open
 from backendai_hub.db.session_mounts import insert_mounts, load_mounts
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.tables import FolderRow
+from backendai_hub.operations.absent_hosts import REACHED
 from backendai_hub.operations.platform import Platform
-from backendai_hub.scheduling.snapshot import NodeState
 
-LABEL = "storage/"
-"""Nodes are labelled with this and the name of each storage host they reach."""
-REACHED = "yes"
 _ABOUT_FOLDERS = ("vfolders", "vfolder_permissions")
 
 
@@ -45,13 +45,14 @@ async def choose_mounts(
     principal: Principal,
     user: Actor,
     project_id: str,
-    requests: Sequence[MountRequest],
+    request: SessionRequest,
 ) -> list[Mount]:
     """Return what a session of *user* in a project mounts; raises refusals."""
+    requests, automatic = request.mounts, request.automatic_mounts
     database, keypair_id = platform.database, principal.keypair_id
     known = await database.recall(
         ("mountable", user.id, user.domain_id, frozenset(user.projects)),
-        lambda connection: folders.list_mountable(
+        lambda connection: folder_rights.list_mountable(
             connection,
             user_id=user.id,
             domain_id=user.domain_id,
@@ -59,43 +60,21 @@ async def choose_mounts(
         ),
         _ABOUT_FOLDERS,
     )
-    if not known and not requests:
+    if not (requests or (known and automatic)):
         return []
     permissions = await database.recall(
         ("host permissions", user.id, keypair_id),
-        lambda connection: folders.load_host_permissions(
+        lambda connection: folder_rights.load_host_permissions(
             connection, user_id=user.id, keypair_id=keypair_id
         ),
     )
     context = MountContext(
-        user_id=user.id, project_id=project_id, permissions=permissions
+        user_id=user.id,
+        project_id=project_id,
+        permissions=permissions,
+        automatic=automatic,
     )
     return resolve_mounts(requests, known, context)
-
-
-def leave_out_absent(
-    platform: Platform, mounts: Sequence[Mount], nodes: Sequence[NodeState]
-) -> tuple[list[Mount], str]:
-    """Leave out what comes by itself from hosts that are down, or that no node has.
-
-    Nobody has asked for it, so for it nobody waits. Returns what is left, and in words
-    what is not; what was asked for stays, and is waited for.
-    """
-    health = platform.storage.health()
-    left, words = [], []
-    for mount in mounts:
-        why = ""
-        if mount.automatic:
-            label = f"{LABEL}{mount.host}"
-            if mount.host in health and health[mount.host].state == "down":
-                why = "is down"
-            elif nodes and not any(n.labels.get(label) == REACHED for n in nodes):
-                why = "is on no node of the resource group"
-        if why:
-            words.append(f"{mount.folder_name}: the storage host {mount.host} {why}")
-        else:
-            left.append(mount)
-    return left, f"without {'; '.join(words)}" if words else ""
 
 
 async def find_withdrawn(
@@ -107,22 +86,49 @@ async def find_withdrawn(
     it must not begin with it.
     """
     mounts = await load_mounts(connection, [record.id for record in records])
-    rights: dict[tuple[str, str | None], _Rights] = {}
+    known: dict[tuple[str, str | None], _Rights] = {}
     found: dict[str, str] = {}
     for record in records:
         if record.id not in mounts:
             continue
         key = (record.owner_id, record.keypair_id)
-        if key not in rights:
-            rights[key] = await _read_rights(connection, *key)
+        if key not in known:
+            known[key] = await _read_rights(connection, *key)
         for mount in mounts[record.id]:
-            if not rights[key].allow(mount):
+            if not known[key].allow(mount):
                 found[record.id] = (
                     f"the folder {mount.folder_name!r} may not be mounted"
                     f" {mount.permission} by its owner any more"
                 )
                 break
     return found
+
+
+async def find_uncertain(tx: Transaction, records: Sequence[SessionRecord]) -> set[str]:
+    """Return which of these may not begin in this transaction with their folders.
+
+    What permits the others is held until the commit, so that nothing is taken back in
+    between. Where somebody is changing just that, the next pass looks again.
+    """
+    mounts = await load_mounts(tx.connection, [record.id for record in records])
+    mounting = [record for record in records if record.id in mounts]
+    if not mounting:
+        return set()
+    busy = set()
+    for key in {(record.owner_id, record.keypair_id) for record in mounting}:
+        ids = {
+            mount.folder_id
+            for record in mounting
+            if (record.owner_id, record.keypair_id) == key
+            for mount in mounts[record.id]
+        }
+        if not await rights.hold(tx, *key, folder_ids=ids):
+            busy.add(key)
+    uncertain = set(await find_withdrawn(tx.connection, mounting))
+    uncertain |= {r.id for r in mounting if (r.owner_id, r.keypair_id) in busy}
+    if uncertain:
+        tx.wake("scheduler")
+    return uncertain
 
 
 class _Rights(NamedTuple):
@@ -146,7 +152,7 @@ async def _read_rights(
     actor = await tenancy.find_actor(connection, user_id=user_id)
     if actor is None:
         return _Rights({}, {})
-    known = await folders.list_mountable(
+    known = await folder_rights.list_mountable(
         connection,
         user_id=actor.id,
         domain_id=actor.domain_id,
@@ -154,7 +160,7 @@ async def _read_rights(
     )
     return _Rights(
         {folder.id: FolderPermission(folder.permission) for folder in known},
-        await folders.load_host_permissions(
+        await folder_rights.load_host_permissions(
             connection, user_id=user_id, keypair_id=keypair_id
         ),
     )
@@ -162,23 +168,31 @@ async def _read_rights(
 
 def labels_of(mounts: Sequence[Mount]) -> dict[str, str]:
     """Return how nodes have to be labelled to have these folders."""
-    return {f"{LABEL}{mount.host}": REACHED for mount in mounts}
+    return {f"{HOST_LABEL}{mount.host}": REACHED for mount in mounts}
 
 
 async def store_mounts(
     tx: Transaction, session_id: str, mounts: Sequence[Mount]
 ) -> None:
-    """Keep a session's folders, unless one has just been thrown away."""
+    """Keep a session's folders, unless one has just been thrown away, or moves."""
     if not mounts:
         return
     ids = sorted({mount.folder_id for mount in mounts})
-    query = select(FolderRow.id, FolderRow.status).where(FolderRow.id.in_(ids))
-    rows = await tx.execute(query.order_by(FolderRow.id).with_for_update())
-    alive = {row.id for row in rows if row.status in MOUNTABLE}
+    query = select(FolderRow.id, FolderRow.status, FolderRow.scope)
+    query = query.where(FolderRow.id.in_(ids)).order_by(FolderRow.id)
+    rows = await tx.execute(query.with_for_update())
+    alive = {row.id: row.scope for row in rows if row.status in MOUNTABLE}
+    moving = await list_open(tx.connection, kinds=[TaskKind.MOVE], folder_ids=ids)
     for mount in mounts:
         if mount.folder_id not in alive:
             raise ConflictError(
                 f"mounts: the folder {mount.folder_name!r} has just been thrown away"
+            )
+        moves = any(task.folder_id == mount.folder_id for task in moving)
+        if moves or alive[mount.folder_id] != mount.scope:
+            raise ConflictError(
+                f"mounts: the folder {mount.folder_name!r} is being given to somebody"
+                " else; ask again in a moment"
             )
     await insert_mounts(tx, session_id, mounts)
     used = update(FolderRow).where(FolderRow.id.in_(ids)).values(last_used_at=tx.now)

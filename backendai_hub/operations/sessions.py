@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from datetime import datetime, timedelta
-
 import msgspec
 from msgspec.structs import asdict
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -34,11 +30,13 @@ from backendai_hub.core.sessions import (
     WAITING_WORDS,
     Session,
     SessionStatus,
+    SessionType,
+    tell_stopped,
 )
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.core.times import format_time
 from backendai_hub.db import attempts, history, session_lists, session_views, sessions
-from backendai_hub.db.explanations import load_explanations
+from backendai_hub.db.explanations import load_explanations, load_places
 from backendai_hub.db.history import EventRecord
 from backendai_hub.db.session_mounts import load_mounts
 from backendai_hub.db.session_views import SessionFilter
@@ -47,6 +45,11 @@ from backendai_hub.operations.cluster_places import describe_network
 from backendai_hub.operations.idleness import find_session_idle_end
 from backendai_hub.operations.lifecycle import move
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.session_order import (
+    check_order,
+    decode_cursor,
+    encode_cursor,
+)
 
 MOST_PER_PAGE = 200
 _GROUPS = {
@@ -69,31 +72,16 @@ def _statuses(word: str | None) -> list[SessionStatus] | None:
         ) from None
 
 
-def _encode_cursor(session: Session) -> str:
-    text = f"{session.created_at}|{session.id}"
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _decode_cursor(cursor: str) -> tuple[datetime, str]:
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        moment, session_id = base64.urlsafe_b64decode(padded).decode().split("|")
-        created_at = datetime.fromisoformat(moment)
-        known = is_id(session_id) and created_at.utcoffset() == timedelta(0)
-    except (ValueError, binascii.Error):
-        known = False
-    if not known:
-        raise MalformedRequestError(
-            "after: not a cursor of this list; leave it out for the first page"
-        )
-    return created_at, session_id
-
-
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters of a list of sessions."""
+    """The parameters of a list of sessions; what is left out narrows nothing."""
 
     status: str | None = None
     owner: str | None = None
+    search: str | None = None
+    type: str | None = None
+    project: str | None = None
+    resource_group: str | None = None
+    agent: str | None = None
     limit: int = 20
     after: str | None = None
     order: str = "-created_at"
@@ -137,10 +125,7 @@ def choose_sessions(sight: Sight, query: ListQuery) -> SessionFilter:
         raise InvalidRequestError(
             f"limit: {query.limit} is not between 1 and {MOST_PER_PAGE}"
         )
-    if query.order not in {"created_at", "-created_at"}:
-        raise InvalidRequestError(
-            f"order: {query.order[:32]!r} is not 'created_at' or '-created_at'"
-        )
+    check_order(query.order)
     own = query.owner is None or sight.extent in {None, Reach.OWN}
     in_domain = sight.extent is Reach.DOMAIN and not own
     return SessionFilter(
@@ -148,22 +133,47 @@ def choose_sessions(sight: Sight, query: ListQuery) -> SessionFilter:
         domain_id=sight.domain_id if in_domain else None,
         owner_name=None if query.owner in {None, "*"} else query.owner,
         statuses=_statuses(query.status),
-        newest_first=query.order.startswith("-"),
+        search=_clean(query.search),
+        kind=_type(query.type),
+        project=_clean(query.project),
+        resource_group=_clean(query.resource_group),
+        agent=_clean(query.agent),
+        order=query.order,
     )
+
+
+def _clean(word: str | None) -> str | None:
+    """Take away what no name has, and what databases refuse."""
+    return (word or "").replace("\0", "").strip() or None
+
+
+def _type(word: str | None) -> SessionType | None:
+    if not word:
+        return None
+    try:
+        return SessionType(word)
+    except ValueError:
+        choices = ", ".join(SessionType)
+        raise InvalidRequestError(
+            f"type: there is no {word[:32]!r}; use one of {choices}"
+        ) from None
 
 
 async def read_page(
     platform: Platform, wanted: SessionFilter, query: ListQuery
 ) -> SessionPage:
     """Read the page that *query* asks for of the sessions in *wanted*."""
-    after = None if query.after is None else _decode_cursor(query.after)
+    after = None if query.after is None else decode_cursor(query.order, query.after)
     async with platform.database.glance() as connection:
         found = await session_views.list_sessions(
             connection, wanted, limit=query.limit + 1, after=after
         )
-    page = found[: query.limit]
+        page = found[: query.limit]
+        waiting = [row.id for row in page if row.status is SessionStatus.PENDING]
+        places = await load_places(connection, waiting)
     more = len(found) > query.limit
-    return SessionPage(items=page, next=_encode_cursor(page[-1]) if more else None)
+    last = encode_cursor(query.order, page[-1]) if more else None
+    return SessionPage(items=page, next=last, places=places)
 
 
 async def get_session(
@@ -265,7 +275,7 @@ async def terminate_session(
                 tx,
                 record,
                 SessionStatus.TERMINATED,
-                f"ended by force by {principal.name}",
+                f"{tell_stopped(principal.name)} by force",
                 actor=principal.name,
             )
         elif record.status not in TERMINAL | {SessionStatus.TERMINATING}:
@@ -273,7 +283,7 @@ async def terminate_session(
                 tx,
                 record,
                 SessionStatus.TERMINATING,
-                f"stopped by {principal.name};"
+                f"{tell_stopped(principal.name)};"
                 f" {WAITING_WORDS[SessionStatus.TERMINATING]}",
                 actor=principal.name,
             )
@@ -344,7 +354,7 @@ async def list_messages(
         found = await history.list_events(
             connection,
             after=after,
-            owner_id=principal.id if extent in {None, Reach.OWN} else None,
+            owners=principal.holds if extent in {None, Reach.OWN} else None,
             domain_id=principal.domain_id if extent is Reach.DOMAIN else None,
             session_id=session_id,
             limit=limit,

@@ -25,10 +25,12 @@ from backendai_hub.core.slots import parse_slots
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.scenarios import load_scenario
 from backendai_hub.scheduling.figures import count_waits, find_figures
+from backendai_hub.scheduling.held import owner_of
+from backendai_hub.scheduling.outcome import Outcome, Wait
 from backendai_hub.scheduling.plugins import UnknownPolicyError
-from backendai_hub.scheduling.scenario import Arrival, Scenario, from_trace, owner_of
+from backendai_hub.scheduling.scenario import Arrival, Scenario, from_trace
 from backendai_hub.scheduling.shares import Path, path_of
-from backendai_hub.scheduling.simulate import Outcome, Wait, check_bounds, simulate
+from backendai_hub.scheduling.simulate import check_bounds, simulate
 from backendai_hub.scheduling.snapshot import PendingSession, ScopeKey
 from backendai_hub.scheduling.trace import read_trace
 from backendai_hub.scheduling.what_if import Change, QuotaChange, check_policies

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any, Final
 
 import msgspec
@@ -18,15 +16,14 @@ from backendai_hub.api.folders import (
 )
 from backendai_hub.core.access import Action, Principal, Reach, reach
 from backendai_hub.core.audit import Act
+from backendai_hub.core.cursors import read_cursor, write_cursor
 from backendai_hub.core.errors import (
     ConflictError,
     ForbiddenError,
     InvalidRequestError,
-    MalformedRequestError,
     NotFoundError,
 )
 from backendai_hub.core.fields import INFINITE
-from backendai_hub.core.nouns import Verb
 from backendai_hub.core.slots import parse_amount
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.core.times import format_time
@@ -37,7 +34,7 @@ from backendai_hub.core.vfolders import (
     TaskState,
     split_scope,
 )
-from backendai_hub.db import folder_tasks, folders, nouns, quota_scopes
+from backendai_hub.db import folder_tasks, folders, quota_scopes
 from backendai_hub.db.quota_scopes import ScopeRecord
 from backendai_hub.db.tables import (
     FolderRow,
@@ -46,7 +43,7 @@ from backendai_hub.db.tables import (
     QuotaScopeRow,
     UserRow,
 )
-from backendai_hub.operations.folder_access import FOLDER, load_permissions
+from backendai_hub.operations.folder_access import load_permissions
 from backendai_hub.operations.folder_making import act_of, give_up
 from backendai_hub.operations.platform import Platform
 
@@ -115,7 +112,7 @@ async def list_quota_scopes(
         condition &= QuotaScopeRow.host == query.host
     if query.kind is not None:
         condition &= QuotaScopeRow.kind == query.kind
-    after = None if query.after is None else _read_cursor(query.after)
+    after = None if query.after is None else read_cursor(query.after, tuple[str, str])
     async with platform.database.read() as connection:
         found = await quota_scopes.list_scopes(
             connection, condition, after=after, limit=query.limit + 1
@@ -123,7 +120,7 @@ async def list_quota_scopes(
     page = found[: query.limit]
     following = None
     if len(found) > query.limit:
-        following = _write_cursor(page[-1].host, page[-1].scope)
+        following = write_cursor(page[-1].host, page[-1].scope)
     return QuotaScopePage(
         items=[_show_scope(platform, scope) for scope in page], next=following
     )
@@ -268,11 +265,17 @@ async def list_tasks(
 
 
 def _tasks_in_sight(principal: Principal) -> Any:
-    if reach(principal, Action.READ_FOLDER_TASKS) is Reach.ALL:
+    """Show everybody their own, and those in folders of theirs and their projects'.
+
+    What others do in a folder that one only shares is not one's business.
+    """
+    extent = reach(principal, Action.READ_FOLDER_TASKS)
+    if extent is Reach.ALL:
         return true()
-    extent = reach(principal, FOLDER.action(Verb.READ))
-    seen = select(FolderRow.id).where(nouns.in_sight(FOLDER, principal, extent))
-    return folder_tasks.is_about(principal.id, seen)
+    kept: Any = FolderRow.owner_id.in_(sorted(principal.holds))
+    if extent is Reach.DOMAIN:
+        kept |= FolderRow.domain_id == principal.domain_id
+    return folder_tasks.is_about(principal.id, select(FolderRow.id).where(kept))
 
 
 async def read_task(
@@ -332,7 +335,10 @@ async def cancel_task(
             tx, task.id, TaskState.CANCELLED, error=said
         )
         if ended:  # the room that was kept for it
-            kept = task.arguments.get("reserved", 0)
+            kept = quota_scopes.Room(
+                task.arguments.get("reserved", 0),
+                task.arguments.get("reserved_files", 0),
+            )
             await quota_scopes.give_back(tx, folder, kept)
         tx.audit(act_of(Action.CANCEL_FOLDER_TASK, folder, after={"task": task.id}))
         tx.wake("folders")
@@ -348,20 +354,3 @@ def _check_limit(limit: int) -> None:
         raise InvalidRequestError(
             f"limit: {limit} is not between 1 and {MOST_PER_PAGE}"
         )
-
-
-def _write_cursor(host: str, scope: str) -> str:
-    raw = msgspec.json.encode([host, scope])
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _read_cursor(text: str) -> tuple[str, str]:
-    try:
-        padded = text + "=" * (-len(text) % 4)
-        return msgspec.json.decode(
-            base64.urlsafe_b64decode(padded), type=tuple[str, str]
-        )
-    except (ValueError, binascii.Error, msgspec.DecodeError):
-        raise MalformedRequestError(
-            "after: not a cursor of this list; leave it out for the first page"
-        ) from None

@@ -23,6 +23,10 @@ class Underway:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    def names(self) -> list[str]:
+        """Return what is under way at this moment."""
+        return list(self._tasks)
+
     def begin(
         self, name: str, work: Callable[[], Coroutine[Any, Any, Any]]
     ) -> asyncio.Task[Any]:

@@ -1,17 +1,21 @@
 """Uploading files: permission and room first, then bytes, then the file appears.
 
 The room for the whole file is kept when it begins, so that it cannot run out half-way,
-and nothing of it is seen in the folder before all of it is there. Whoever sends a part
-is asked for their permission again: it may have been taken back meanwhile.
+and nothing of it is seen in the folder before all of it is there. For guests room is
+kept step by step as bytes come: who only announces a file takes nothing of what others
+may keep. Whoever sends a part is asked for their permission again: it may have been
+taken back meanwhile.
 """
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
+from backendai_hub.api.files import UploadPage, UploadShown
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import (
     ConflictError,
@@ -25,9 +29,11 @@ from backendai_hub.core.events import EventKind
 from backendai_hub.core.fields import HostPermission
 from backendai_hub.core.ids import is_id
 from backendai_hub.core.tenancy import Actor
+from backendai_hub.core.times import format_time
 from backendai_hub.core.uploads import Checksum, GoneError, UploadRecord
 from backendai_hub.db import folders, quota_scopes, uploads
 from backendai_hub.db.engine import Transaction
+from backendai_hub.db.folders import FolderRecord
 from backendai_hub.operations.folder_access import (
     OpenFolder,
     authorize_folder,
@@ -46,14 +52,25 @@ from backendai_hub.storage.ops import (
     AppendUpload,
     BeginUpload,
     FinishUpload,
+    ListUploads,
     Published,
     StatEntry,
     UploadOffset,
     UploadState,
 )
 
+log = logging.getLogger("backendai_hub.folders")
+
 LIFE: Final = timedelta(days=1)
 """So long an upload is kept that does not go on."""
+GUEST_LIFE: Final = timedelta(hours=1)
+"""So long one into what belongs to somebody else."""
+GUEST_STEP: Final = 64 << 20
+"""So much room is kept at once for a guest's upload."""
+MOST_OF_GUEST: Final = 50
+"""Uploads that a guest may have begun and not ended in one owner's folders."""
+_NOTED: Final = timedelta(minutes=5)
+"""That an upload goes on is written down this often at most."""
 MEMORY: Final = timedelta(days=1)
 """So long it is remembered how an upload ended."""
 MOST_OPEN: Final = 1000
@@ -105,6 +122,7 @@ async def begin_upload(
         )
     opened = await _authorize(platform, principal, user, folder_id)
     await _look_before(platform, opened, path, conflict)
+    now = platform.database.clock()
     upload = UploadRecord(
         id=platform.new_id(),
         folder_id=opened.folder.id,
@@ -113,17 +131,24 @@ async def begin_upload(
         length=length,
         conflict=conflict,
         state=uploads.OPEN,
-        reserved_bytes=length,
-        expires_at=platform.database.clock() + LIFE,
+        reserved_bytes=length if opened.is_insider else min(length, GUEST_STEP),
+        reserved_files=1,
+        created_at=now,
+        expires_at=now + _life(opened),
     )
     async with platform.database.transaction() as tx:
-        begun = await uploads.count_open(tx.connection, user.id)
-        if begun >= MOST_OPEN:
-            raise LimitReachedError(
-                f"you have begun {begun} uploads and not ended them; the most is"
-                f" {MOST_OPEN}: go on with those, or end them"
-            )
-        await quota_scopes.reserve(tx, opened.folder, length, insider=opened.is_insider)
+        # First, since it holds the scope and the folder: of several only one counts.
+        await quota_scopes.reserve(
+            tx,
+            opened.folder,
+            length,
+            files=upload.reserved_files,
+            insider=opened.is_insider,
+        )
+        # It would fit now; more than the first step is not kept for guests.
+        await quota_scopes.give_back(tx, opened.folder, length - upload.reserved_bytes)
+        await _check_folder(tx, opened)
+        await _check_count(tx, opened, user)
         await uploads.insert_upload(tx, upload)
         tx.audit(act_of("file:upload", opened.folder, after={"path": path}))
     try:
@@ -133,6 +158,35 @@ async def begin_upload(
         await _give_up(platform, upload)
         raise
     return Begun(upload, opened)
+
+
+def _life(opened: OpenFolder) -> timedelta:
+    return LIFE if opened.is_insider else GUEST_LIFE
+
+
+async def _check_folder(tx: Transaction, opened: OpenFolder) -> None:
+    """Refuse if the folder is being thrown away or removed at this moment."""
+    now = await folders.find_folder(tx.connection, opened.folder.id, lock=True)
+    if now is None or now.status is not opened.folder.status:
+        raise ConflictError(
+            f"the folder {opened.folder.name!r} is being changed; try again"
+        )
+
+
+async def _check_count(tx: Transaction, opened: OpenFolder, user: Actor) -> None:
+    begun, most = await uploads.count_open(tx.connection, user.id), MOST_OPEN
+    if begun < most and not opened.is_insider:
+        begun = await uploads.count_open_in_scope(
+            tx.connection, user.id, opened.host, opened.scope
+        )
+        most = MOST_OF_GUEST
+    if begun >= most:
+        raise LimitReachedError(
+            f"you have begun {begun} uploads and not ended them; the most is"
+            f" {most}: go on with those, or end them",
+            limit=most,
+            used=begun,
+        )
 
 
 async def _look_before(
@@ -205,13 +259,13 @@ async def open_part(
     *,
     offset: int,
     checksum: Checksum | None,
-) -> BodyWriter[UploadState]:
+) -> Part:
     """Begin to take a part at *offset*, which has to be where the last one ended."""
     if upload.state == uploads.DONE:
         raise ConflictError(
             "Upload-Offset: this upload is complete", offset=upload.length
         )
-    return await platform.storage.upload(
+    writer = await platform.storage.upload(
         opened.host,
         AppendUpload(
             place=opened.place,
@@ -222,6 +276,73 @@ async def open_part(
             checksum="" if checksum is None else checksum.digits,
         ),
     )
+    return Part(platform, upload, opened, offset, writer)
+
+
+class Part:
+    """Bytes of an upload on their way to the storage; room is kept as they come.
+
+    As a context it gives up what was not finished.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        upload: UploadRecord,
+        opened: OpenFolder,
+        offset: int,
+        writer: BodyWriter[UploadState],
+    ) -> None:
+        self._platform = platform
+        self._upload = upload
+        self._opened = opened
+        self._end = offset
+        self._kept = upload.reserved_bytes
+        self._until = upload.expires_at
+        self._writer = writer
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def write(self, chunk: bytes | memoryview) -> None:
+        """Send bytes on, as fast as they are written; raises why they are not."""
+        self._end += len(chunk)
+        now = self._platform.database.clock()
+        if self._end > self._kept < self._upload.length:
+            await self._keep_more()
+        elif self._until - now < _life(self._opened) - _NOTED:
+            await self._note(0)
+        await self._writer.write(chunk)
+
+    async def finish(self) -> UploadState:
+        """Wait until all of it is safe on the disk, and return how far it goes."""
+        return await self._writer.finish()
+
+    async def close(self) -> None:
+        """Cut it off where it is, unless it is finished."""
+        await self._writer.close()
+
+    async def _keep_more(self) -> None:
+        most = self._upload.length
+        wanted = min(most, max(self._end, self._kept + GUEST_STEP))
+        await self._note(wanted - self._kept)
+        self._kept = wanted
+
+    async def _note(self, more: int) -> None:
+        """Write down that it goes on, with room for *more* bytes."""
+        opened = self._opened
+        async with self._platform.database.transaction() as tx:
+            until = tx.now + _life(opened)
+            if not await uploads.keep_more(tx, self._upload.id, more, until):
+                raise GoneError(_ENDED)
+            if more:
+                await quota_scopes.reserve(
+                    tx, opened.folder, more, insider=opened.is_insider
+                )
+        self._until = until
 
 
 async def note_part(
@@ -231,9 +352,10 @@ async def note_part(
     if offset >= upload.length:
         return await finish_upload(platform, upload, opened)
     now = platform.database.clock()
-    if upload.expires_at - now < LIFE - timedelta(minutes=5):
+    life = _life(opened)
+    if upload.expires_at - now < life - _NOTED:
         async with platform.database.transaction() as tx:
-            await uploads.extend(tx, upload.id, now + LIFE)
+            await uploads.extend(tx, upload.id, now + life)
     return Standing(upload, offset)
 
 
@@ -258,13 +380,14 @@ async def finish_upload(
     )
     async with platform.database.transaction() as tx:
         until = tx.now + MEMORY
-        if await uploads.end_upload(tx, upload.id, uploads.DONE, until):
+        ended = await uploads.end_upload(tx, upload.id, uploads.DONE, until)
+        if ended is not None:
             await quota_scopes.settle(
                 tx,
                 opened.folder,
-                reserved=upload.reserved_bytes,
-                used=upload.length,
-                files=1,
+                reserved=_room_of(ended),
+                used=upload.length - published.replaced_bytes,
+                files=1 + published.folders - published.replaced_files,
             )
             tell(
                 tx,
@@ -312,11 +435,82 @@ async def _give_up(platform: Platform, upload: UploadRecord) -> None:
 
 
 async def _give_back(tx: Transaction, upload: UploadRecord) -> None:
-    if not await uploads.end_upload(tx, upload.id, uploads.GONE, tx.now + MEMORY):
+    until = tx.now + MEMORY
+    ended = await uploads.end_upload(tx, upload.id, uploads.GONE, until)
+    if ended is None:
         return
     folder = await folders.find_folder(tx.connection, upload.folder_id)
     if folder is not None:
-        await quota_scopes.give_back(tx, folder, upload.reserved_bytes)
+        await quota_scopes.give_back(tx, folder, _room_of(ended))
+
+
+def _room_of(upload: UploadRecord) -> quota_scopes.Room:
+    return quota_scopes.Room(upload.reserved_bytes, upload.reserved_files)
+
+
+class UploadsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of a folder's uploads."""
+
+    limit: int = 200
+    after: str | None = None
+
+
+async def list_uploads(
+    platform: Platform,
+    principal: Principal,
+    user: Actor | None,
+    folder_id: str,
+    query: UploadsQuery,
+) -> UploadPage:
+    """List what is on its way into a folder: all of it for who decides about the
+    folder, and for others their own."""
+    if not 1 <= query.limit <= MOST_OPEN:
+        raise InvalidRequestError(
+            f"limit: {query.limit} is not between 1 and {MOST_OPEN}"
+        )
+    async with platform.database.read() as connection:
+        folder = None
+        if is_id(folder_id):
+            folder = await folders.find_folder(connection, folder_id)
+    everybodys = folder is not None and keeps(principal, folder)
+    if folder is None or not everybodys:
+        folder = (await authorize_folder(platform, principal, user, folder_id)).folder
+    async with platform.database.read() as connection:
+        found = await uploads.list_open(
+            connection,
+            folder.id,
+            None if everybodys else principal.id if user is None else user.id,
+            after=query.after,
+            limit=query.limit + 1,
+        )
+    page = found[: query.limit]
+    sizes = await _load_sizes(platform, folder) if page else {}
+    return UploadPage(
+        items=[_show(upload, name, sizes.get(upload.id)) for upload, name in page],
+        next=page[-1][0].id if len(found) > query.limit else None,
+    )
+
+
+async def _load_sizes(platform: Platform, folder: FolderRecord) -> dict[str, int]:
+    """Ask how much has come of each upload; a host that hangs only leaves that out."""
+    operation = ListUploads(place=place_of(folder))
+    try:
+        found = await platform.storage.call(folder.host, operation)
+    except HubError:
+        return {}
+    return dict(zip(found.names, found.sizes, strict=True))
+
+
+def _show(upload: UploadRecord, user_name: str, received: int | None) -> UploadShown:
+    return UploadShown(
+        id=upload.id,
+        path=upload.path,
+        length=upload.length,
+        received=received,
+        user=user_name,
+        created_at=format_time(upload.created_at) or "",
+        expires_at=format_time(upload.expires_at) or "",
+    )
 
 
 async def _abandon(platform: Platform, opened: OpenFolder, upload_id: str) -> None:
@@ -343,7 +537,7 @@ async def sweep_uploads(platform: Platform) -> int:
             swept += 1
         except HubError as error:
             if not is_passing(error):
-                raise
+                log.warning("upload %s stays: %s", upload.id, error.message)
     return swept
 
 

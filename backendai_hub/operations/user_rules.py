@@ -14,7 +14,7 @@ from backendai_hub.core.errors import (
 from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Noun
 from backendai_hub.core.tenancy import Role, UserStatus
-from backendai_hub.db import folders, nouns, purges, tenancy
+from backendai_hub.db import folder_grants, nouns, purges, tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.nouns import Item
 from backendai_hub.db.tables import (
@@ -25,7 +25,11 @@ from backendai_hub.db.tables import (
     UserPolicyRow,
     UserRow,
 )
-from backendai_hub.operations.folder_purges import purge_folders_of_user
+from backendai_hub.operations.folder_moves import NewOwner
+from backendai_hub.operations.folder_purges import (
+    purge_every_folder_of_user,
+    purge_folders_of_user,
+)
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.rules import Columns, Rules, refuse_used
 from backendai_hub.operations.tenant_rules import (
@@ -176,7 +180,7 @@ class UserRules(Rules):
             await tenancy.drop_admin_keys(tx, old["id"])
         await _keep_a_superadmin(platform, tx, old, changes)
         if "domain_id" in changes:
-            await folders.move_folders(tx, old["id"], changes["domain_id"])
+            await folder_grants.move_folders(tx, old["id"], changes["domain_id"])
             await tenancy.remove_members(tx, old["id"])
             first = await tenancy.find_project(
                 tx.connection, changes["domain_id"], platform.settings.join_project
@@ -198,6 +202,7 @@ class UserRules(Rules):
         """Remove a user who is not active and has no live session.
 
         Folders that others share become those of who does it; the rest is removed.
+        With ``shared-folders``, those are removed as well.
         """
         if item["id"] == principal.id:
             raise ForbiddenError("nobody purges themselves")
@@ -208,8 +213,25 @@ class UserRules(Rules):
             item,
             (("live sessions", SessionRow, is_live_in(SessionRow.owner_id, item)),),
         )
-        await purge_folders_of_user(platform, tx, item["id"], heir=principal.id)
+        await purge_folders_of_user(platform, tx, item["id"], heir=_heir(principal))
         await purges.purge_user(tx, item["id"], item["name"])
+
+    async def purge_also(
+        self, platform: Platform, tx: Transaction, item: Item, thing: str
+    ) -> None:
+        """Remove all folders of a user, also those that others share."""
+        del thing  # there is one
+        await purge_every_folder_of_user(platform, tx, item["id"])
+
+
+def _heir(principal: Principal) -> NewOwner:
+    """Return whose folders are from now on that somebody has left to others."""
+    return NewOwner(
+        kind="user",
+        id=principal.id,
+        name=principal.name,
+        domain_id=principal.domain_id,
+    )
 
 
 def refuse_lifting(principal: Principal) -> None:

@@ -22,7 +22,7 @@ from backendai_hub.core.tenancy import (
     Role,
     UserStatus,
 )
-from backendai_hub.db import folders, tenancy
+from backendai_hub.db import folder_grants, tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.tables import DomainRow, KeypairPolicyRow, UserPolicyRow
 from backendai_hub.operations.bootstrap import ensure_defaults
@@ -119,7 +119,7 @@ async def join_new_domain(
     platform: Platform, tx: Transaction, user_id: str, domain_id: str
 ) -> str | None:
     """Take a user out of all projects and into the first one of another domain."""
-    await folders.move_folders(tx, user_id, domain_id)
+    await folder_grants.move_folders(tx, user_id, domain_id)
     await tenancy.remove_members(tx, user_id)
     first = await tenancy.find_project(
         tx.connection, domain_id, platform.settings.join_project
@@ -259,7 +259,7 @@ def make_principal(
     )
 
 
-def describe_self(principal: Principal, actor: Actor) -> Me:
+def describe_self(platform: Platform, principal: Principal, actor: Actor) -> Me:
     """Tell callers who they are here, with the rights this credential has."""
     roles = [Role.USER]
     admin = any(
@@ -273,4 +273,5 @@ def describe_self(principal: Principal, actor: Actor) -> Me:
         domain=actor.domain,
         project=actor.project or "",
         projects=sorted(actor.projects.values()),
+        sees_agents=not platform.settings.hide_agents,
     )

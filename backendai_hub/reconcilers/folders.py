@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from time import monotonic
@@ -14,14 +15,17 @@ from backendai_hub.db import folder_tasks
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations import file_tasks, file_trash
+from backendai_hub.operations.absent_hosts import go_without
 from backendai_hub.operations.folder_cloning import copy_folder
 from backendai_hub.operations.folder_making import make_folder, remove_folder
+from backendai_hub.operations.folder_moves import move_folder
 from backendai_hub.operations.folder_upkeep import (
     apply_limits,
     count_scopes,
     empty_trash,
     forget_removed,
 )
+from backendai_hub.operations.folder_withdrawals import stop_withdrawn
 from backendai_hub.operations.folder_work import Runner, work_on
 from backendai_hub.operations.platform import Platform
 from backendai_hub.reconcilers.base import Reconciler
@@ -32,13 +36,17 @@ RUNNERS: Final[Mapping[TaskKind, Runner]] = {
     TaskKind.CREATE: make_folder,
     TaskKind.REMOVE: remove_folder,
     TaskKind.CLONE: copy_folder,
+    TaskKind.MOVE: move_folder,
     TaskKind.COPY: file_tasks.copy_entry,
     TaskKind.EXTRACT: file_tasks.extract_archive,
     TaskKind.EMPTY_TRASH: file_trash.empty_trash,
 }
 """What does each kind of task."""
 
-AT_ONCE: Final = 8
+AT_ONCE: Final = 4
+"""Tasks under way on one host: one that hangs or is slow takes no other's turns."""
+MOST_PER_PERSON: Final = 2
+"""So many of them may be one person's."""
 LONGEST_PAUSE: Final = 300.0
 UPKEEP_SECONDS: Final = 30.0
 
@@ -58,10 +66,15 @@ class FoldersReconciler(Reconciler):
         super().__init__(platform, signals)
         self._not_before: dict[str, float] = {}
         self._upkeep_at = 0.0
+        self._busy: Counter[str] = Counter()
+        """How many tasks are under way on each host, and for each person."""
 
     async def reconcile(self) -> int:
         """Begin what is due, and every now and then look after everything else."""
+        if len(self.platform.folder_work):
+            await stop_withdrawn(self.platform)
         begun = await self._begin_tasks()
+        begun += await go_without(self.platform)
         now = monotonic()
         if now >= self._upkeep_at:
             self._upkeep_at = now + UPKEEP_SECONDS
@@ -86,6 +99,7 @@ class FoldersReconciler(Reconciler):
         async with self.platform.database.read() as connection:
             # What somebody has running counts as their first: others come before more.
             tasks = folder_tasks.in_turn(await folder_tasks.list_open(connection))
+            hosts = await folder_tasks.find_hosts(connection, tasks)
         work = self.platform.folder_work
         begun = 0
         for task in tasks:
@@ -93,11 +107,21 @@ class FoldersReconciler(Reconciler):
             waits = self._not_before.get(task.id, 0.0) > monotonic()
             if task.kind not in RUNNERS or task.id in work or name in work or waits:
                 continue
-            if len(work) >= AT_ONCE:
-                break
-            work.begin(name, partial(self._finish, task))
+            turns = {f"host {hosts.get(task.id, '')}": AT_ONCE}
+            if task.user_id is not None:
+                turns[f"person {task.user_id}"] = MOST_PER_PERSON
+            if any(self._busy[turn] >= most for turn, most in turns.items()):
+                continue
+            self._busy.update(turns.keys())
+            doing = work.begin(name, partial(self._finish, task))
+            doing.add_done_callback(partial(self._end_turns, turns))
             begun += 1
         return begun
+
+    def _end_turns(self, turns: Mapping[str, int], done: object) -> None:
+        del done
+        self._busy.subtract(turns.keys())
+        self._busy += Counter()  # without those that are at nothing
 
     async def _finish(self, task: TaskRecord) -> None:
         try:

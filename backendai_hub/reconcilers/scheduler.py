@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from backendai_hub.core.attempts import Result
-from backendai_hub.core.sessions import WAITING_WORDS, SessionStatus
-from backendai_hub.db.attempts import Tried
 from backendai_hub.db.signals import Signals
-from backendai_hub.operations.placement import (
-    AT_ONCE,
-    count_attempts,
-    explain,
-    in_batches,
-    place,
-)
+from backendai_hub.operations.placement import in_batches, place
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.preemption import carry_out, give_back
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.reconcilers.base import Reconciler
-from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.snapshot import Plan, Snapshot
+from backendai_hub.reconcilers.steps import Course
+from backendai_hub.reconcilers.telling import Teller
+from backendai_hub.scheduling.snapshot import Plan
 
 log = logging.getLogger("backendai_hub.reconcilers.scheduler")
-
-BIG_QUEUE = 50
-"""Longer queues are planned in a thread; for short ones the hop costs more."""
-
-_FIRST_WORDS = WAITING_WORDS[SessionStatus.PENDING]
 
 _LEAST_PATIENCE = 0.01
 """Clocks differ: what has not quite come yet is not asked for all the time."""
@@ -38,11 +24,16 @@ _LEAST_PATIENCE = 0.01
 ANEW_SECONDS = 60.0
 """After so long everything is read from the database again, whatever is known."""
 
-_ANEW_TIMES = 20.0
-"""Or after so many times as long as that took: it costs a twentieth at most."""
+_AGAIN_TIMES = 20.0
+"""A pass over everybody that nobody is known to gain by is made so many times as long
+as the last one took after it, if that is later than usual: time passes for who has
+waited long, and nothing else has changed."""
 
-_LEAST_TRIED = 1000
-"""So many counts may be of sessions that have gone before they are looked for."""
+_AGAIN_MOST = 60.0
+"""But after so long it is made, however long the last one took."""
+
+_ANEW_TIMES = 200.0
+"""Or after so many times as long as that took: who comes seldom has to wait for it."""
 
 
 class SchedulerReconciler(Reconciler):
@@ -66,15 +57,21 @@ class SchedulerReconciler(Reconciler):
         super().__init__(platform, signals)
         self._view = QueueView(platform)
         self._clock = clock or asyncio.get_running_loop().time
-        self._planned_at = self._counted_at = self._clock()
+        self._planned_at = self._clock()
+        self._took = 0.0
+        """How long the last pass over everybody took to decide."""
         self._anew_at = self._planned_at
         """When everything is to be read from the database again."""
-        self._reasons: Mapping[str, str] = {}
+        self._came: set[str] = set()
+        """Who has come since somebody planned for them."""
+        self._gained = False
+        """Whether others could gain as well since the last pass over everybody."""
+        self._enough = 0.0
+        """How long a pass goes on before it makes way for who has come."""
+        self._teller = Teller(
+            platform, self._view, self._clock, seconds=self.resync_seconds
+        )
         self._faults: Mapping[str, str] = {}
-        self._tried: Counter[str] = Counter()
-        """How often each has been tried since that was written down."""
-        self._told = ""
-        """Who was the last to get a new reason in place of an older one."""
 
     async def reconcile(self) -> int:
         """Run one pass and return how many sessions were placed.
@@ -87,14 +84,20 @@ class SchedulerReconciler(Reconciler):
     async def _pass(self) -> int:
         ticket = self.signals.ticket(self.name)
         now = self._clock()
-        gained = await self._look()
+        await self._look()
+        self._learn()
         placed = 0
-        if gained or now - self._planned_at >= self.resync_seconds:
-            self._planned_at = float("-inf")  # if this fails, it is made again
-            placed = await self._plan(self._view.snapshot())
-            self._planned_at = now
-        await self._explain(ticket)
+        again = min(_AGAIN_TIMES * self._took, _AGAIN_MOST)
+        again = max(self.resync_seconds, again)
+        if self._gained or now - self._planned_at >= again:
+            placed = await self._plan_for_all(now)
+        elif self._came:
+            placed = await self._plan_for(self._came)
+        await self._teller.tell(lambda: self._is_called(ticket))
         return placed
+
+    def _is_called(self, ticket: int) -> bool:
+        return self.signals.ticket(self.name) != ticket
 
     def patience(self) -> float:
         """Look again when somebody may start, or a window begins or ends."""
@@ -105,46 +108,114 @@ class SchedulerReconciler(Reconciler):
             else min(self.resync_seconds, max(moment, _LEAST_PATIENCE))
         )
 
-    async def _look(self) -> bool:
+    async def _look(self) -> None:
         """Read what has changed, or everything if that was long ago."""
         began = self._clock()
         if began < self._anew_at:
-            return await self._view.refresh()
+            await self._view.refresh()
+            return
         self._view.forget()
-        gained = await self._view.refresh()
+        await self._view.refresh()
         ended = self._clock()
         self._anew_at = ended + max(ANEW_SECONDS, _ANEW_TIMES * (ended - began))
-        return gained
 
-    async def _plan(self, snapshot: Snapshot) -> int:
-        self._reasons = {}
-        if not snapshot.queue:
-            return 0
-        decided = await self._decide(snapshot)
-        self._reasons = decided.waiting
+    def _learn(self) -> None:
+        """Note who has come since the last plan, and whether others gain, too."""
+        news = self._view.take_news()
+        self._came |= news.came
+        self._gained |= news.gained
+        if self._came and not self._view.is_enough(self._came):
+            self._gained = True
+
+    # --- plans -----------------------------------------------------------------------
+
+    async def _plan_for_all(self, now: float) -> int:
+        """Make a pass over everybody, in steps, and do at once what each has decided.
+
+        Who comes meanwhile does not wait for its end: nobody undecided has gained, or
+        the pass makes way for who may be before all of them. The next one then goes on
+        twice as long at least, so that everybody has their turn.
+
+        One that fails is made again, and whoever could gain is still before who comes.
+        """
+        gained, came = self._gained, bool(self._came)
+        self._planned_at = float("-inf")
+        self._came, self._gained = set(), False
+        try:
+            return await self._go_through_all(now, gained=gained)
+        except BaseException:
+            self._gained |= gained or came
+            raise
+
+    async def _go_through_all(self, now: float, *, gained: bool) -> int:
+        course = Course(self._view.snapshot())
+        began, placed, took = self._clock(), 0, 0.0
+        while True:
+            ticket = self.signals.ticket(self.name)
+            stepped = self._clock()
+            decided = await course.step()
+            took += self._clock() - stepped
+            placed += await self._carry_out(course, decided)
+            if decided.complete:
+                break
+            if not self._is_called(ticket):
+                continue
+            await self._view.refresh()
+            self._learn()
+            if not gained and not self._gained and self._came:
+                placed += await self._plan_for(self._came)
+            elif self._makes_way(course, self._clock() - began):
+                self._gained |= gained
+                return placed
+        self._enough = 0.0
+        self._planned_at, self._took = now, took
         self._warn(decided.faults)
-        self._tried.update(decided.waiting.keys())
-        if len(self._tried) > _LEAST_TRIED + 2 * len(decided.waiting):
-            self._forget_gone()
-        placed = 0
-        for batch in in_batches(decided.placements):
-            waited = self._take_tried([p.session for p in batch])
-            placed += await place(self.platform, batch, waited, decided.windows)
-            self._view.placed.update(placement.session for placement in batch)
-        sent = await carry_out(self.platform, decided.preemptions, decided.windows)
-        await give_back(self.platform, decided.returned)
-        self._view.note(snapshot.queue, decided)
-        if decided.placements:
-            log.info("placed %d of %d waiting", placed, len(snapshot.queue))
-        if placed < len(decided.placements) or sent < len(decided.preemptions):
-            # Something was not as it looked: look at all of it the next time.
-            self._view.forget()
         return placed
 
-    async def _decide(self, snapshot: Snapshot) -> Plan:
-        if len(snapshot.queue) > BIG_QUEUE:
-            return await asyncio.to_thread(plan, snapshot)
-        return plan(snapshot)
+    def _makes_way(self, course: Course, lasted: float) -> bool:
+        """Tell whether to begin anew, with who has come and may be before the rest."""
+        if lasted < self._enough:
+            return False
+        if not any(map(course.is_overtaken_by, self._view.describe(self._came))):
+            return False
+        self._enough = 2 * lasted
+        return True
+
+    async def _plan_for(self, came: Collection[str]) -> int:
+        """Make a pass for those who have come: nobody else could start."""
+        course = Course(self._view.snapshot(came))
+        self._came = set()
+        placed = 0
+        try:
+            while True:
+                decided = await course.step()
+                placed += await self._carry_out(course, decided)
+                if decided.complete:
+                    return placed
+        except BaseException:
+            self._gained = True  # so everybody is looked at, them included
+            raise
+
+    async def _carry_out(self, course: Course, decided: Plan) -> int:
+        """Do what a step has decided; return how many have been placed."""
+        self._teller.note(decided.waiting)
+        placed = 0
+        for batch in in_batches(decided.placements):
+            waited = self._teller.take_tried([p.session for p in batch])
+            held = await place(self.platform, batch, waited, decided.windows)
+            self._view.placed.update(placement.session for placement in batch)
+            if held < len(batch):
+                # Something was not as it looked: look at all of it the next time.
+                self._view.doubt(batch)
+            placed += held
+        sent = await carry_out(self.platform, decided.preemptions, decided.windows)
+        if sent < len(decided.preemptions):
+            self._view.forget()
+        await give_back(self.platform, decided.returned)
+        self._view.note(course.find([p.session for p in decided.placements]), decided)
+        if decided.placements:
+            log.info("placed %d of %d who could start", placed, len(decided.placements))
+        return placed
 
     def _warn(self, faults: Mapping[str, str]) -> None:
         """Log what is wrong with the policies of a group, once while it lasts."""
@@ -152,55 +223,3 @@ class SchedulerReconciler(Reconciler):
             if self._faults.get(group) != fault:
                 log.error("resource group %s: %s", group or "(all)", fault)
         self._faults = faults
-
-    async def _explain(self, ticket: int) -> None:
-        """Store the reasons that have changed; whoever has just come goes first.
-
-        What is left when somebody calls is stored after the next passes, in turn.
-        """
-        known = self._view.records
-        news = sorted(
-            session_id
-            for session_id, reason in self._reasons.items()
-            if session_id in known
-            and known[session_id].status is SessionStatus.PENDING
-            and known[session_id].reason != reason
-        )
-        for some in in_batches(sorted(news, key=self._turn_of)):
-            counts = {i: self._tried.pop(i, 1) for i in some}
-            reasons = {i: self._reasons[i] for i in some}
-            await explain(self.platform, reasons, counts)
-            if known[some[-1]].reason != _FIRST_WORDS:
-                self._told = some[-1]
-            if self.signals.ticket(self.name) != ticket:
-                return
-        if not news:
-            await self._count()
-
-    def _turn_of(self, session_id: str) -> tuple[bool, bool, str]:
-        """Put those first who have no reason yet, then who was not told for long."""
-        is_new = self._view.records[session_id].reason == _FIRST_WORDS
-        return not is_new, session_id <= self._told, session_id
-
-    def _take_tried(self, ids: Iterable[str]) -> dict[str, Tried]:
-        """Return attempts that are not written down, of sessions that still wait."""
-        known = self._view.records
-        return {
-            i: Tried(i, Result.WAITING, known[i].reason, count)
-            for i in ids
-            if i in known and (count := self._tried.pop(i, 0))
-        }
-
-    async def _count(self) -> None:
-        """Write down how often those were tried who have been tried most."""
-        self._forget_gone()
-        now = self._clock()
-        if not self._tried or now - self._counted_at < self.resync_seconds:
-            return
-        self._counted_at = now
-        most = [session_id for session_id, _ in self._tried.most_common(AT_ONCE)]
-        await count_attempts(self.platform, list(self._take_tried(most).values()))
-
-    def _forget_gone(self) -> None:
-        for session_id in self._tried.keys() - self._view.records.keys():
-            del self._tried[session_id]

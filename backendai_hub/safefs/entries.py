@@ -65,6 +65,16 @@ def exists(folder: int, name: str) -> bool:
     return True
 
 
+def kept_by(found: os.stat_result) -> int:
+    """Return how many bytes a file keeps, of which holes are none.
+
+    One of several names of a file keeps nothing: the others have it as well.
+    """
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        return 0
+    return min(found.st_size, found.st_blocks * 512)
+
+
 def describe(name: str, found: os.stat_result, *, target: str = "") -> Entry:
     """Write down what is *found*."""
     kind = kind_of(found.st_mode)

@@ -10,6 +10,8 @@ import os
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from backendai_hub.core.errors import HubError
 from backendai_hub.safefs.entries import Kind, exists
 from backendai_hub.safefs.errors import (
@@ -24,12 +26,13 @@ from backendai_hub.safefs.opening import open_folder
 from backendai_hub.safefs.paths import Parts, quote
 from backendai_hub.safefs.placing import Conflict
 from backendai_hub.safefs.tar_reading import read_tar
-from backendai_hub.safefs.work import Work
+from backendai_hub.safefs.work import Tally, Work
 from backendai_hub.safefs.zip_reading import read_zip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from backendai_hub.safefs.measuring import Usage
     from backendai_hub.safefs.tree import Tree
 
 _EXECUTABLE: Final = 0o755
@@ -46,6 +49,9 @@ class Extracted(NamedTuple):
     files: int
     bytes: int
     skipped: int
+    usage: Usage
+    """What has come: all entries, with the folder if that was made, too."""
+    replaced: Tally
 
 
 def extract(
@@ -64,7 +70,7 @@ def extract(
     *work* counts bytes.
     """
     limits = limits or Limits()
-    work = work or Work()
+    work, tally = work or Work(), Tally()
     with tree.staged() as (unfinished, name):
         unfinished.make_folder((name,))
         with unfinished.enter((name,)) as top:
@@ -72,12 +78,18 @@ def extract(
             with in_words(target), closing(unpacking):
                 for member in read_archive(archive, limits, unpacking.meter):
                     unpacking.add(member)
+            usage = top.usage()
             if _is_folder(tree, target):
-                _merge(top, tree, target, conflict)
+                merge(top, tree, target, conflict, tally)
                 placed = target
             else:
-                placed = unfinished.move((name,), target, conflict=conflict, to=tree)
-    return Extracted(placed, unpacking.files, work.done, unpacking.skipped)
+                usage = msgspec.structs.replace(usage, entries=usage.entries + 1)
+                placed = unfinished.move(
+                    (name,), target, conflict=conflict, to=tree, tally=tally
+                )
+    return Extracted(
+        placed, unpacking.files, work.done, unpacking.skipped, usage, tally
+    )
 
 
 def read_archive(archive: int, limits: Limits, meter: Meter) -> Iterator[Member]:
@@ -190,7 +202,9 @@ def _is_folder(tree: Tree, parts: Parts) -> bool:
         return False
 
 
-def _merge(top: Tree, tree: Tree, target: Parts, conflict: Conflict) -> None:
+def merge(
+    top: Tree, tree: Tree, target: Parts, conflict: Conflict, tally: Tally
+) -> None:
     """Move what is in *top* into a folder that exists, all of it or nothing.
 
     Only replaced files do not come back when something else fails after them.
@@ -201,7 +215,8 @@ def _merge(top: Tree, tree: Tree, target: Parts, conflict: Conflict) -> None:
     moved: list[tuple[str, Parts]] = []
     try:
         for name in names:
-            placed = top.move((name,), (*target, name), conflict=conflict, to=tree)
+            into = (*target, name)
+            placed = top.move((name,), into, conflict=conflict, to=tree, tally=tally)
             moved.append((name, placed))
     except HubError:
         if conflict is not Conflict.REPLACE:

@@ -1,29 +1,43 @@
 """A folder's entries, a page at a time, in one reading of the folder.
 
 Only what is shown is looked at closely where the order allows: by name and by kind
-nothing else has to be. Memory does not grow with the folder.
+nothing else has to be. Memory does not grow with the folder, and what cannot be on the
+page is thrown away before anything is made for it: there may be a million.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
 import re
 from enum import StrEnum
+from itertools import compress, islice
+from operator import not_
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.safefs.entries import Entry, describe_entry
+from backendai_hub.safefs.errors import StoppedError
 from backendai_hub.safefs.paths import read_name, show_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Key = tuple[int, str, str]
+"""What an entry is sorted by: a value, its name in any case, its name."""
+_Entries = list[os.DirEntry[str]]
+_Found = tuple[list[Key], int]
+"""Keys that may be on the page, and how many entries there are at all."""
 MAX_PAGE: Final = 1000
+_AT_ONCE: Final = 1000
+"""So many are read together; then it is seen whether anybody still waits."""
 _CURSOR_VALUE: Final = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+_LAST_TEXT: Final = "\U0010ffff" * 256
+"""Comes after every name."""
+_FIRST: Final[Key] = (-(10**20), "", "")
+_LAST: Final[Key] = (10**20, "", "")
+"""Come before and after whatever a cursor can say."""
 
 
 class Order(StrEnum):
@@ -60,66 +74,139 @@ class Listing(msgspec.Struct, frozen=True):
     hidden: frozenset[str] = frozenset()
 
 
-def list_folder(folder: int, listing: Listing) -> Page:
-    """Return one page of what is directly in *folder*."""
+def list_folder(
+    folder: int, listing: Listing, cancelled: Callable[[], bool] = lambda: False
+) -> Page:
+    """Return one page of what is directly in *folder*.
+
+    Raises :class:`StoppedError` soon after it is *cancelled*.
+    """
     if not 1 <= listing.limit <= MAX_PAGE:
         raise InvalidRequestError(f"a page has 1 to {MAX_PAGE} entries")
-    scan = _Scan(folder, listing)
-    pick = heapq.nlargest if listing.descending else heapq.nsmallest
-    chosen = pick(listing.limit + 1, _after(scan.keys(), listing))
+    find, best, total = _FINDERS[listing.sort], _Best(listing), 0
+    for entries in _read(folder, cancelled):
+        keys, count = find(_match(entries, listing), best)
+        best.add(keys)
+        total += count
+        del entries  # the next ones take their memory, which is quicker than other
+    chosen = best.take()
     shown = chosen[: listing.limit]
     more = len(chosen) > listing.limit
     return Page(
         entries=tuple(_describe_all(folder, shown)),
-        total=scan.total,
+        total=total,
         after=_write_cursor(shown[-1]) if more else "",
     )
 
 
-class _Scan:
-    """One reading of a folder, which counts what matches."""
+class _Best:
+    """The keys that are on the page as far as it is read, and one more.
 
-    def __init__(self, folder: int, listing: Listing) -> None:
-        self._folder = folder
-        self._wanted = listing.search.casefold()
-        self._hidden = listing.hidden
-        self._value = _VALUES[listing.sort]
-        self.total = 0
+    What is not between ``low`` and ``high`` cannot become one of them.
+    """
 
-    def keys(self) -> Iterator[Key]:
-        """Yield what each matching entry is sorted by."""
-        if self._value or self._wanted or self._hidden:
-            return self._chosen()
-        return self._all()
+    def __init__(self, listing: Listing) -> None:
+        last = _read_cursor(listing.after) if listing.after else None
+        self.low, self.high = _FIRST, _LAST
+        self._descending = listing.descending
+        if self._descending:
+            self.high = last or _LAST
+        else:
+            self.low = last or _FIRST
+        self._most = listing.limit + 1
+        self._keys: list[Key] = []
 
-    def _all(self) -> Iterator[Key]:
-        """Yield every name, with nothing to spare: there may be a million."""
-        count = 0
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                name = entry.name
-                count += 1
-                yield 0, name.casefold(), name
-        self.total = count
+    def texts(self, value: int) -> tuple[str, str]:
+        """Return between which texts an entry of this *value* has to be."""
+        (low, first, _), (high, last, _) = self.low, self.high
+        if not low <= value <= high:
+            return _LAST_TEXT, ""
+        return first if value == low else "", last if value == high else _LAST_TEXT
 
-    def _chosen(self) -> Iterator[Key]:
-        wanted, hidden, value = self._wanted, self._hidden, self._value
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                name = entry.name
-                folded = name.casefold()
-                if name in hidden or wanted not in folded:
-                    continue
-                try:
-                    key = (value(entry) if value else 0, folded, name)
-                except FileNotFoundError:
-                    continue  # removed while we read
-                self.total += 1
-                yield key
+    def add(self, keys: list[Key]) -> None:
+        """Keep those of *keys* that are better than what is kept."""
+        low, high = self.low, self.high
+        self._keys += [key for key in keys if low < key < high]
+        if len(self._keys) >= 2 * self._most:
+            self._narrow()
+
+    def take(self) -> list[Key]:
+        """Return them in order."""
+        self._narrow()
+        return self._keys
+
+    def _narrow(self) -> None:
+        self._keys.sort(reverse=self._descending)
+        del self._keys[self._most :]
+        if len(self._keys) < self._most:
+            return
+        if self._descending:
+            self.low = self._keys[-1]
+        else:
+            self.high = self._keys[-1]
 
 
-def _rank(entry: os.DirEntry[str]) -> int:
-    return 0 if entry.is_dir(follow_symlinks=False) else 1
+def _read(folder: int, cancelled: Callable[[], bool]) -> Iterator[_Entries]:
+    with os.scandir(folder) as entries:
+        while some := list(islice(entries, _AT_ONCE)):
+            if cancelled():
+                raise StoppedError("the list was stopped before its end")
+            yield some
+            del some
+
+
+def _match(entries: _Entries, listing: Listing) -> _Entries:
+    hidden, wanted = listing.hidden, listing.search.casefold()
+    if hidden:
+        entries = [entry for entry in entries if entry.name not in hidden]
+    if wanted:
+        entries = [entry for entry in entries if wanted in entry.name.casefold()]
+    return entries
+
+
+def _by_name(entries: _Entries, best: _Best) -> _Found:
+    return _name(entries, 0, best), len(entries)
+
+
+def _by_kind(entries: _Entries, best: _Best) -> _Found:
+    folders = [entry.is_dir(follow_symlinks=False) for entry in entries]
+    keys = _name(compress(entries, folders), 0, best)
+    keys += _name(compress(entries, map(not_, folders)), 1, best)
+    return keys, len(entries)
+
+
+def _name(entries: Iterable[os.DirEntry[str]], value: int, best: _Best) -> list[Key]:
+    """Return the keys of those that may be on the page, all of the same *value*."""
+    first, last = best.texts(value)
+    return [
+        (value, folded, entry.name)
+        for entry in entries
+        if first <= (folded := entry.name.casefold()) <= last
+    ]
+
+
+def _by_size(entries: _Entries, best: _Best) -> _Found:
+    return _measure(entries, best, _size)
+
+
+def _by_time(entries: _Entries, best: _Best) -> _Found:
+    return _measure(entries, best, _modified)
+
+
+def _measure(
+    entries: _Entries, best: _Best, measure: Callable[[os.DirEntry[str]], int]
+) -> _Found:
+    low, high = best.low[0], best.high[0]
+    keys, gone = [], 0
+    for entry in entries:
+        try:
+            value = measure(entry)
+        except FileNotFoundError:
+            gone += 1  # removed while we read
+            continue
+        if low <= value <= high:
+            keys.append((value, entry.name.casefold(), entry.name))
+    return keys, len(entries) - gone
 
 
 def _size(entry: os.DirEntry[str]) -> int:
@@ -132,21 +219,12 @@ def _modified(entry: os.DirEntry[str]) -> int:
     return entry.stat(follow_symlinks=False).st_mtime_ns
 
 
-_VALUES: Final[dict[Order, Callable[[os.DirEntry[str]], int] | None]] = {
-    Order.NAME: None,
-    Order.KIND: _rank,
-    Order.SIZE: _size,
-    Order.MODIFIED: _modified,
+_FINDERS: Final[dict[Order, Callable[[_Entries, _Best], _Found]]] = {
+    Order.NAME: _by_name,
+    Order.KIND: _by_kind,
+    Order.SIZE: _by_size,
+    Order.MODIFIED: _by_time,
 }
-
-
-def _after(keys: Iterator[Key], listing: Listing) -> Iterator[Key]:
-    if not listing.after:
-        return keys
-    last = _read_cursor(listing.after)
-    if listing.descending:
-        return (key for key in keys if key < last)
-    return (key for key in keys if key > last)
 
 
 def _write_cursor(key: Key) -> str:

@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 class Usage(msgspec.Struct, frozen=True):
     """What a tree holds; a file with several names counts once.
 
-    ``bytes`` is the length of all files, ``allocated`` what they take on the disk,
-    ``entries`` how many names there are, folders and links included.
+    ``bytes`` is the length of all files, ``kept`` that without holes, ``allocated``
+    what everything takes on the disk, ``entries`` how many names there are, folders
+    and links included.
     """
 
     bytes: int
     allocated: int
     entries: int
+    kept: int = 0
 
 
 def measure(top: int, work: Work) -> Usage:
     """Add up everything below *top*; *work* counts entries."""
-    length = allocated = 0
+    length = allocated = kept = 0
     counted: set[tuple[int, int]] = set()
     for visit in walk(top):
         if visit.act is Act.LEAVE:
@@ -45,8 +47,10 @@ def measure(top: int, work: Work) -> Usage:
                 continue
             counted.add(identity)
         allocated += found.st_blocks * 512
-        length += found.st_size if stat.S_ISREG(found.st_mode) else 0
-    return Usage(bytes=length, allocated=allocated, entries=work.done)
+        if stat.S_ISREG(found.st_mode):
+            length += found.st_size
+            kept += min(found.st_size, found.st_blocks * 512)
+    return Usage(bytes=length, allocated=allocated, entries=work.done, kept=kept)
 
 
 def _look(act: Act, folder: int, name: str) -> os.stat_result:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,9 @@ from backendai_hub.safefs.paths import MAX_NAME_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from backendai_hub.safefs.work import Tally
+
+_replacing: Final = threading.Lock()
 _MAX_COPIES: Final = 10_000
 _UNSUPPORTED: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP})
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
@@ -32,12 +36,34 @@ class Conflict(StrEnum):
 
 
 def place(
-    source_folder: int, source: str, folder: int, name: str, conflict: Conflict
+    source_folder: int,
+    source: str,
+    folder: int,
+    name: str,
+    conflict: Conflict,
+    tally: Tally | None = None,
 ) -> str:
     """Move *source* to *name* in *folder*, and return the name it has there.
 
-    ``FileExistsError`` says that the name is taken, and nothing was changed.
+    ``FileExistsError`` says that the name is taken, and nothing was changed. What is
+    replaced is added to *tally*.
     """
+    if tally is None or conflict is not Conflict.REPLACE:
+        return _place_or_unlock(source_folder, source, folder, name, conflict)
+    # Of two that replace the same only one has replaced what was there.
+    with _replacing:
+        before = None
+        with suppress(FileNotFoundError):
+            before = look_at(folder, name)
+        placed = _place_or_unlock(source_folder, source, folder, name, conflict)
+        if before is not None:
+            tally.add(before)
+        return placed
+
+
+def _place_or_unlock(
+    source_folder: int, source: str, folder: int, name: str, conflict: Conflict
+) -> str:
     try:
         return _place(source_folder, source, folder, name, conflict)
     except PermissionError:

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, Self
 from uuid import uuid4
 
+import msgspec
+
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.safefs.copying import Copier
 from backendai_hub.safefs.entries import Entry, describe, describe_entry, look_at
@@ -24,10 +26,10 @@ from backendai_hub.safefs.opening import open_beneath, open_folder, open_root
 from backendai_hub.safefs.paths import Parts, check_depth, quote
 from backendai_hub.safefs.placing import Conflict, place
 from backendai_hub.safefs.removing import remove_content, remove_entry
-from backendai_hub.safefs.work import Work
+from backendai_hub.safefs.work import Tally, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -95,12 +97,18 @@ class Tree:
             with self.folder_of(parts) as folder:
                 return describe_entry(folder, parts[-1])
 
-    def list(self, parts: Parts, listing: Listing | None = None) -> Page:
+    def list(
+        self,
+        parts: Parts,
+        listing: Listing | None = None,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Page:
         """Return one page of a folder's entries."""
         with in_words(parts):
             folder = open_folder(self._root, parts, one_mount=True)
             try:
-                return list_folder(folder, listing or Listing())
+                return list_folder(folder, listing or Listing(), cancelled)
             finally:
                 os.close(folder)
 
@@ -120,13 +128,17 @@ class Tree:
 
     def make_folder(
         self, parts: Parts, *, parents: bool = False, exist_ok: bool = False
-    ) -> None:
-        """Make a folder, with ``parents`` also those above it that are missing."""
+    ) -> int:
+        """Make a folder, with ``parents`` also those above it that are missing.
+
+        Returns how many were made.
+        """
         _check_new(parts)
+        made = 0
         if parents:
             for depth in range(1, len(parts)):
-                self._make_one_folder(parts[:depth], exist_ok=True)
-        self._make_one_folder(parts, exist_ok=exist_ok)
+                made += self._make_one_folder(parts[:depth], exist_ok=True)
+        return made + self._make_one_folder(parts, exist_ok=exist_ok)
 
     def move(
         self,
@@ -135,17 +147,21 @@ class Tree:
         *,
         conflict: Conflict = Conflict.FAIL,
         to: Tree | None = None,
+        tally: Tally | None = None,
     ) -> Parts:
         """Move or rename an entry, also *to* another tree of the same file system.
 
         Returns where it is now: another name than *target* if that was the choice.
+        *tally* counts what was replaced.
         """
         _check_inside(source)
         _check_new(target)
         with in_words(source), self.folder_of(source) as source_folder:
             look_at(source_folder, source[-1])
             with in_words(target), (to or self).folder_of(target) as folder:
-                name = place(source_folder, source[-1], folder, target[-1], conflict)
+                name = place(
+                    source_folder, source[-1], folder, target[-1], conflict, tally
+                )
         return (*target[:-1], name)
 
     def publish(
@@ -155,6 +171,7 @@ class Tree:
         *,
         conflict: Conflict = Conflict.FAIL,
         to: Tree | None = None,
+        tally: Tally | None = None,
     ) -> Parts:
         """Move a finished file to where it is seen, so that a power cut cannot undo it.
 
@@ -167,7 +184,7 @@ class Tree:
                 os.fsync(written)
         finally:
             os.close(written)
-        placed = self.move(source, target, conflict=conflict, to=to)
+        placed = self.move(source, target, conflict=conflict, to=to, tally=tally)
         (to or self).sync_folder(placed[:-1])
         self.sync_folder(source[:-1])
         return placed
@@ -209,6 +226,7 @@ class Tree:
         conflict: Conflict = Conflict.FAIL,
         to: Tree | None = None,
         work: Work | None = None,
+        tally: Tally | None = None,
     ) -> Copied:
         """Copy an entry, also *to* another tree; it appears when it is complete.
 
@@ -221,7 +239,9 @@ class Tree:
         with other.staged() as (unfinished, made):
             with in_words(source), self.folder_of(source) as folder:
                 copier.copy(folder, source[-1], unfinished.fileno(), made)
-            placed = unfinished.move((made,), target, conflict=conflict, to=other)
+            placed = unfinished.move(
+                (made,), target, conflict=conflict, to=other, tally=tally
+            )
         return Copied(placed, work.done, copier.skipped)
 
     def copy_all(self, to: Tree, *, work: Work | None = None) -> Copied:
@@ -240,6 +260,17 @@ class Tree:
                 return measure(folder, work or Work())
             finally:
                 os.close(folder)
+
+    def weigh(self, parts: Parts, *, work: Work | None = None) -> Usage:
+        """Add up an entry with everything below it; *work* counts entries."""
+        with in_words(parts), self.folder_of(parts) as folder:
+            found = look_at(folder, parts[-1])
+        if not stat.S_ISDIR(found.st_mode):
+            size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+            blocks = found.st_blocks * 512
+            return Usage(size, blocks, entries=1, kept=min(size, blocks))
+        below = self.usage(parts, work=work)
+        return msgspec.structs.replace(below, entries=below.entries + 1)
 
     @property
     def owner(self) -> Owner | None:
@@ -265,7 +296,7 @@ class Tree:
             raise NotAFileError(f"{quote(parts)}: it is a folder, not a file")
         return opened
 
-    def _make_one_folder(self, parts: Parts, *, exist_ok: bool) -> None:
+    def _make_one_folder(self, parts: Parts, *, exist_ok: bool) -> bool:
         try:
             with in_words(parts), self.folder_of(parts) as folder:
                 make_folder(folder, parts[-1], self._owner)
@@ -274,6 +305,8 @@ class Tree:
                 raise
             with in_words(parts):
                 os.close(open_folder(self._root, parts, one_mount=True))
+            return False
+        return True
 
     @contextmanager
     def folder_of(self, parts: Parts) -> Iterator[int]:

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backendai_hub.safefs.entries import kept_by
 from backendai_hub.safefs.errors import LimitExceededError, StoppedError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
+
+
+class Tally:
+    """Counts what was replaced: entries, and the bytes that are free for it."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.entries = 0
+
+    def add(self, found: os.stat_result) -> None:
+        """Count what was *found* where something else is now."""
+        self.bytes += kept_by(found)
+        self.entries += 1
 
 
 class Work:

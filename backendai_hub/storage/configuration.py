@@ -40,11 +40,13 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A worker that has not answered for so long is replaced."""
     stuck_seconds: float = 30.0
     """What goes on for so long, though nobody waits for it any more, is stuck."""
-    most_requests: int = 128
+    most_requests: int = 256
     """More at once are refused."""
     most_per_user: int = 8
     """So many of them may be one person's; their next ones wait."""
-    most_per_folder: int = 32
+    most_uploads_per_user: int = 32
+    """So many parts of uploads, which count for themselves, one person may send."""
+    most_per_folder: int = 64
     """So many of them may be about one folder."""
     most_scans_per_user: int = 2
     """So many listings and countings may go on at once for one person."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
@@ -11,6 +12,8 @@ from typing import Any, Final, Generic, Self, TypeVar
 from backendai_hub.core.errors import HubError, UnavailableError
 from backendai_hub.storage import wire
 from backendai_hub.storage.ops import Operation
+
+log = logging.getLogger("backendai_hub.storage")
 
 T = TypeVar("T")
 MOST_READ: Final = 256 << 10
@@ -26,8 +29,11 @@ class Connection:
         deadline: float,
         on_silence: Callable[[], None] = lambda: None,
         on_close: Callable[[], None] = lambda: None,
+        *,
+        tells_all: bool = False,
     ) -> None:
         self._host = host
+        self._tells_all = tells_all
         self._on_close: Callable[[], None] | None = on_close
         self._on_silence = on_silence
         self._sock = sock
@@ -45,8 +51,18 @@ class Connection:
         (length,) = wire.LENGTH.unpack(await self._receive(wire.LENGTH.size, within))
         reply = wire.read_reply(await self._receive(length, within))
         if isinstance(reply, wire.Refusal):
-            raise wire.error_of(reply)
+            raise self._without_secrets(wire.error_of(reply))
         return reply
+
+    def _without_secrets(self, error: HubError) -> HubError:
+        """Tell everybody that something does not work; why is the administrators'."""
+        if self._tells_all or not isinstance(error, UnavailableError) or error.fields:
+            return error
+        log.warning("storage host %s: %s", self._host, error.message)
+        return UnavailableError(
+            f"storage host {self._host} cannot do this at the moment; administrators"
+            " see why; try again later"
+        )
 
     async def send(self, content: bytes | memoryview) -> None:
         """Send bytes as fast as the worker takes them."""

@@ -8,15 +8,17 @@ from typing import Final
 
 from backendai_hub.core.errors import InvalidRequestError, PreconditionFailedError
 from backendai_hub.safefs.archives import extract, stream_archive
-from backendai_hub.safefs.entries import Entry, Kind, describe
+from backendai_hub.safefs.entries import Kind, describe
 from backendai_hub.safefs.errors import EntryMissingError, NotAFileError, in_words
 from backendai_hub.safefs.making import FILE_MODE
-from backendai_hub.safefs.paths import Parts, quote, show_path
+from backendai_hub.safefs.paths import Parts, quote
 from backendai_hub.safefs.placing import Conflict
 from backendai_hub.safefs.tree import Tree
+from backendai_hub.safefs.work import Tally
 from backendai_hub.storage import durable
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.files import watch
+from backendai_hub.storage.once import desk_of
 from backendai_hub.storage.ops import (
     Archive,
     ArchiveHead,
@@ -25,6 +27,7 @@ from backendai_hub.storage.ops import (
     Placed,
     ReadFile,
     WriteText,
+    Written,
 )
 from backendai_hub.storage.wire import PIECE
 from backendai_hub.storage.work import Host, read_visible
@@ -50,15 +53,19 @@ def read(host: Host, op: ReadFile, channel: Channel) -> None:
         os.close(opened)
 
 
-def write_text(host: Host, op: WriteText, channel: Channel) -> Entry:
+def write_text(host: Host, op: WriteText, channel: Channel) -> Written:
     """Replace a small file, if it is as whoever wrote it has seen it."""
     parts = read_visible(op.place, op.path)
     if not parts:
         raise InvalidRequestError("path: name the file to be written")
     with host.tree(op.place) as tree, host.texts:
-        mode = _check_unchanged(tree, parts, op.if_tag)
-        _replace(tree, parts, op.content, mode)
-        return tree.stat(parts)
+        mode, tally = _check_unchanged(tree, parts, op.if_tag), Tally()
+        _replace(tree, parts, op.content, mode, tally)
+        return Written(
+            entry=tree.stat(parts),
+            replaced_bytes=tally.bytes,
+            replaced_files=tally.entries,
+        )
 
 
 def send_archive(host: Host, op: Archive, channel: Channel) -> None:
@@ -78,25 +85,27 @@ def unpack(host: Host, op: ExtractArchive, channel: Channel) -> Placed:
     """Unpack an archive; nothing of it appears if it is refused."""
     source = read_visible(op.place, op.path)
     target = read_visible(op.place, op.target)
-    with host.tree(op.place) as tree:
-        opened = tree.open_read(source)
-        try:
-            made = extract(
-                tree,
-                opened,
-                target,
-                limits=op.limits,
-                conflict=op.conflict,
-                work=watch(channel, unit="bytes", limit=op.most_bytes),
+    work = watch(channel, unit="bytes", limit=op.most_bytes)
+    with (
+        host.ground.tree(op.place) as tree,
+        desk_of(host, op.place, op.task_id) as desk,
+    ):
+
+        def make(to: Tree, parts: Parts) -> Placed:
+            opened = tree.open_read(source)
+            try:
+                made = extract(to, opened, parts, limits=op.limits, work=work)
+            finally:
+                os.close(opened)
+            return Placed(
+                path="",
+                bytes=made.bytes,
+                kept=made.usage.kept,
+                files=made.usage.entries,
+                skipped=made.skipped,
             )
-        finally:
-            os.close(opened)
-    return Placed(
-        path=show_path(made.parts),
-        bytes=made.bytes,
-        files=made.files,
-        skipped=made.skipped,
-    )
+
+        return desk.unpack(tree, target, op.conflict, make)
 
 
 class _Pieces:
@@ -148,7 +157,7 @@ def _check_unchanged(tree: Tree, parts: Parts, if_tag: str | None) -> int:
     return found.mode & _PERMISSIONS
 
 
-def _replace(tree: Tree, parts: Parts, content: bytes, mode: int) -> None:
+def _replace(tree: Tree, parts: Parts, content: bytes, mode: int, tally: Tally) -> None:
     with tree.staged() as (unfinished, name):
         made = unfinished.create((name,), mode=stat.S_IRUSR | stat.S_IWUSR)
         try:
@@ -157,4 +166,6 @@ def _replace(tree: Tree, parts: Parts, content: bytes, mode: int) -> None:
                 os.fchmod(made, mode)
         finally:
             os.close(made)
-        unfinished.publish((name,), parts, conflict=Conflict.REPLACE, to=tree)
+        unfinished.publish(
+            (name,), parts, conflict=Conflict.REPLACE, to=tree, tally=tally
+        )

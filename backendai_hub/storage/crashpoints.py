@@ -14,6 +14,10 @@ Without the variable a crash point does nothing.
 ``cloning.entry``          one more entry is copied
 ``cloning.copied``         all of it is copied, and has not appeared yet
 ``cloning.published``      the copy has appeared; nobody has been told
+``making.noted``           it is written down where what a task made is to appear
+``making.appeared``        it has appeared; nobody has been told
+``moving.trash``           what was thrown away in a folder has moved, not yet itself
+``moving.copied``          it is where it moves to, and still where it was
 ``trashing.noted``         it is written down what is to be thrown away
 ``trashing.renamed``       it is out of sight; nobody has been told
 =========================  ======================================================

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from backendai_hub.safefs.entries import Entry, Kind
+from backendai_hub.safefs.entries import Entry
 from backendai_hub.safefs.listing import Listing, Page
-from backendai_hub.safefs.paths import show_path
+from backendai_hub.safefs.paths import Parts, show_path
 from backendai_hub.safefs.tree import Tree
-from backendai_hub.safefs.work import Work
+from backendai_hub.safefs.work import Tally, Work
 from backendai_hub.storage.channel import Channel
+from backendai_hub.storage.once import desk_of
 from backendai_hub.storage.ops import (
     CopyEntry,
     Counted,
     Done,
     ListEntries,
+    Made,
     MakeDirectory,
     MoveEntry,
     Placed,
@@ -37,7 +39,7 @@ def list_entries(host: Host, op: ListEntries, channel: Channel) -> Page:
         hidden=frozenset() if parts else hidden_names(op.place),
     )
     with host.ground.tree(op.place) as tree:
-        return tree.list(parts, listing)
+        return tree.list(parts, listing, cancelled=channel.is_left)
 
 
 def stat_entry(host: Host, op: StatEntry, channel: Channel) -> Entry:
@@ -46,21 +48,26 @@ def stat_entry(host: Host, op: StatEntry, channel: Channel) -> Entry:
         return tree.stat(read_visible(op.place, op.path))
 
 
-def make_directory(host: Host, op: MakeDirectory, channel: Channel) -> Entry:
+def make_directory(host: Host, op: MakeDirectory, channel: Channel) -> Made:
     """Make a folder inside the folder."""
     parts = read_visible(op.place, op.path)
     with host.ground.tree(op.place) as tree:
-        tree.make_folder(parts, parents=op.parents, exist_ok=op.exist_ok)
-        return tree.stat(parts)
+        made = tree.make_folder(parts, parents=op.parents, exist_ok=op.exist_ok)
+        return Made(entry=tree.stat(parts), folders=made)
 
 
 def move_entry(host: Host, op: MoveEntry, channel: Channel) -> Placed:
     """Move or rename an entry."""
     source = read_visible(op.place, op.path)
     target = read_visible(op.place, op.target)
+    tally = Tally()
     with host.ground.tree(op.place) as tree:
-        placed = tree.move(source, target, conflict=op.conflict)
-    return Placed(path=show_path(placed))
+        placed = tree.move(source, target, conflict=op.conflict, tally=tally)
+    return Placed(
+        path=show_path(placed),
+        replaced_bytes=tally.bytes,
+        replaced_files=tally.entries,
+    )
 
 
 def copy_entry(host: Host, op: CopyEntry, channel: Channel) -> Placed:
@@ -68,9 +75,23 @@ def copy_entry(host: Host, op: CopyEntry, channel: Channel) -> Placed:
     source = read_visible(op.place, op.path)
     target = read_visible(op.place, op.target)
     work = watch(channel, unit="bytes", limit=op.most_bytes)
-    with host.tree(op.place) as tree:
-        made = tree.copy(source, target, conflict=op.conflict, work=work)
-    return Placed(path=show_path(made.parts), bytes=made.bytes, skipped=made.skipped)
+    with (
+        host.ground.tree(op.place) as tree,
+        desk_of(host, op.place, op.task_id) as desk,
+    ):
+
+        def make(to: Tree, parts: Parts) -> Placed:
+            made = tree.copy(source, parts, to=to, work=work)
+            usage = to.weigh(parts, work=watch(channel))
+            return Placed(
+                path="",
+                bytes=made.bytes,
+                kept=usage.kept,
+                files=usage.entries,
+                skipped=made.skipped,
+            )
+
+        return desk.appear(tree, target, op.conflict, make)
 
 
 def remove_entry(host: Host, op: RemoveEntry, channel: Channel) -> Done:
@@ -85,13 +106,12 @@ def scan(host: Host, op: ScanUsage, channel: Channel) -> Counted:
     if op.place is not None:
         parts = read_visible(op.place, op.path)
         with host.ground.tree(op.place) as tree:
-            if parts and (entry := tree.stat(parts)).kind is not Kind.FOLDER:
-                return Counted(bytes=entry.size, files=1)
-            found = tree.usage(parts, work=watch(channel))
+            count = tree.weigh if parts else tree.usage
+            found = count(parts, work=watch(channel))
     else:
         with host.ground.scope(op.scope) as scope:
             found = Tree(scope).usage(work=watch(channel))
-    return Counted(bytes=found.bytes, files=found.entries)
+    return Counted(bytes=found.bytes, files=found.entries, kept=found.kept)
 
 
 def watch(

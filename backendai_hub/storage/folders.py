@@ -83,10 +83,10 @@ def _take_away(host: Host, place: Place, removing: int, folder_id: str) -> None:
                 tree.sync_folder(source[:-1])
         os.fsync(removing)
         crashpoint("removing.renamed")
-        _clear_shelves(scope, shelves)
+        clear_shelves(scope, shelves)
 
 
-def _clear_shelves(scope: int, shelves: Sequence[str]) -> None:
+def clear_shelves(scope: int, shelves: Sequence[str]) -> None:
     """Remove the folders that a folder lay in, unless others lie there, too."""
     with suppress(OSError):
         os.rmdir("/".join(shelves), dir_fd=scope)
@@ -101,7 +101,7 @@ def _remove_in_place(host: Host, place: Place, channel: Channel) -> Done:
         for parts in ((*shelves, name), (TRASH, place.folder_id)):
             with suppress(EntryMissingError):
                 Tree(scope).remove(parts, work=work)
-        _clear_shelves(scope, shelves)
+        clear_shelves(scope, shelves)
     return Done(count=work.done)
 
 

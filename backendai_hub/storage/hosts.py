@@ -151,9 +151,9 @@ class StorageHosts:
                 "no storage host is configured; an administrator has to name one in"
                 " c.HubService.storage_hosts"
             )
-        known = ", ".join(self._configs)
         return InvalidRequestError(
-            f"host: there is no storage host {host[:64]!r}; there are {known}"
+            f"host: there is no storage host {host[:64]!r}; 'backendai folder hosts'"
+            " lists those that you may use"
         )
 
     def _make_keeper(self, name: str) -> Keeper:

@@ -29,6 +29,8 @@ LONGEST_PAUSE: Final = 60.0
 FIRST_PAUSE: Final = 0.1
 MOST_UNDEAD: Final = 3
 MOST_STUCK: Final = 16
+BUSY: Final = 0.1
+"""A silent worker that computed for this part of the time does not hang."""
 DYING_SECONDS: Final = 2.0
 
 HostState = Literal["starting", "ok", "slow", "down"]
@@ -47,6 +49,10 @@ class HostHealth(msgspec.Struct, frozen=True, kw_only=True):
     free_files: int = 0
     pid: int | None = None
     """Of its worker."""
+
+
+class HangingError(UnavailableError):
+    """The worker answers, but too much of what it does hangs."""
 
 
 class Keeper:
@@ -88,10 +94,10 @@ class Keeper:
             await asyncio.wait_for(self._settled.wait(), deadline)
         worker = self._worker
         if self.health.state in {"starting", "down"} or worker is None:
-            reason = self.health.reason or "it is being started"
+            # Why may name what is only for administrators to know, such as paths.
             raise UnavailableError(
                 f"storage host {self.name} is not available since"
-                f" {self.health.since:%H:%M:%S} UTC: {reason}"
+                f" {self.health.since:%H:%M:%S} UTC; administrators see why"
             )
         # Whenever something takes too long, the host itself is looked at.
         suspect = self._suspected.set
@@ -159,14 +165,21 @@ class Keeper:
         patience = max(START_SECONDS, config.hang_seconds)
         while True:
             self._suspected.clear()
+            before, began = worker.effort(), time.monotonic()
             look = asyncio.create_task(self._look(worker, patience))
             try:
                 await asyncio.wait([look], timeout=config.slow_seconds)
                 if not look.done() and self.health.state == "ok":
                     self._set("slow", "it takes long to answer")
                 await look
+            except HangingError as error:
+                return error.message
             except SilentError:
-                return f"it has not answered for {patience:g} s"
+                worked = worker.effort().since(before)
+                if worked < BUSY * (time.monotonic() - began):
+                    return f"it has not answered for {patience:g} s"
+                # It hangs nowhere: what it does for many leaves it no time to say so.
+                self._set("slow", "it has very much to do")
             except UnavailableError as error:
                 if worker.ended.is_set():
                     return f"its worker {worker.describe_end()}"
@@ -183,7 +196,8 @@ class Keeper:
     async def _look(self, worker: WorkerProcess, patience: float) -> None:
         first = self.health.pid != worker.pid
         began = time.monotonic()
-        connection = Connection(self.name, worker.connect(), patience)
+        sock = worker.connect()
+        connection = Connection(self.name, sock, patience, tells_all=True)
         operation = Health()
         try:
             await connection.ask(operation)
@@ -194,7 +208,7 @@ class Keeper:
         report: HostReport = wire.read_answer(operation, reply)
         took = time.monotonic() - began
         if report.stuck >= MOST_STUCK:
-            raise SilentError(f"{report.stuck} requests hang")
+            raise HangingError(f"{report.stuck} requests hang")
         # At first it also has to start, which says nothing about the storage.
         slow = took > self._setup.config.slow_seconds and not first
         reason = f"it took {took:.1f} s to answer" if slow else ""

@@ -20,6 +20,10 @@ from backendai_hub.safefs.placing import Conflict
 T_co = TypeVar("T_co", covariant=True)
 
 ChecksumKind = Literal["sha1", "sha256", "md5", "crc32"]
+RemainKind = Literal[
+    "folder", "upload", "trash", "removing", "cloning", "staging", "unknown"
+]
+"""What something in a scope is by where it lies; *unknown* is nothing of ours."""
 
 
 class Operation(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
@@ -73,13 +77,19 @@ class ScopeUse(msgspec.Struct, frozen=True, kw_only=True):
     limit_files: int | None = None
     known: bool = True
     """Whether the filesystem counts for itself; otherwise only a scan can tell."""
+    counts_files: bool = True
+    """Whether it counts files, too."""
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """What a scan found."""
 
     bytes: int
+    """Their length, of which a copy may need all."""
     files: int
+    """And folders, and links."""
+    kept: int = 0
+    """What they keep: their length without holes."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +97,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     count: int = 0
     bytes: int = 0
+    files: int = 0
+    """How many entries of people's were removed, with nothing of ours."""
 
 
 class UploadState(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +113,13 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     bytes: int = 0
     """How much was copied or unpacked."""
+    kept: int = 0
+    """How much of that counts: no holes."""
     files: int = 0
+    """How many entries there are more, folders among them."""
+    replaced_bytes: int = 0
+    """What is free because something else took its place."""
+    replaced_files: int = 0
     skipped: int = 0
     """Pipes, devices and, in archives, links, which were left out."""
 
@@ -112,6 +130,25 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     size: int
     tag: str = ""
+    folders: int = 0
+    """How many folders were made on the way to it."""
+    replaced_bytes: int = 0
+    replaced_files: int = 0
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder in a folder, and how many had to be made for it."""
+
+    entry: Entry
+    folders: int
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as it is now, and what it has replaced."""
+
+    entry: Entry
+    replaced_bytes: int = 0
+    replaced_files: int = 0
 
 
 class FileHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +171,13 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
     names: list[str]
     after: str = ""
+
+
+class UploadNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Ids of uploads, and how much of each has arrived."""
+
+    names: list[str]
+    sizes: list[int]
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +268,30 @@ class ListFolders(Operation[Names], frozen=True, kw_only=True, tag="list-folders
     limit: int = 1000
 
 
+class ListRemains(Operation[Names], frozen=True, kw_only=True, tag="list-remains"):
+    """List what lies in a scope, each as its :data:`RemainKind`, a slash and its name.
+
+    Of an unmanaged *place* it is what the platform keeps in it, without what was thrown
+    away. What this very worker is making at the moment is left out.
+    """
+
+    answer: ClassVar[Any] = Names
+    scope: str = ""
+    place: Place | None = None
+    after: str = ""
+    limit: int = 1000
+
+
+class RemoveRemain(Operation[Done], frozen=True, kw_only=True, tag="remove-remain"):
+    """Remove what :class:`ListRemains` has found; removed already is removed."""
+
+    answer: ClassVar[Any] = Done
+    scope: str = ""
+    place: Place | None = None
+    kind: RemainKind
+    name: str
+
+
 # --- folders -----------------------------------------------------------------------
 
 
@@ -252,6 +320,15 @@ class CloneFolder(Operation[Done], frozen=True, kw_only=True, tag="clone-folder"
     most_bytes: int | None = None
 
 
+class MoveFolder(Operation[Done], frozen=True, kw_only=True, tag="move-folder"):
+    """Move a folder, with what was thrown away in it, into another scope, which has to
+    exist; it keeps its id. Goes on where an earlier attempt ended."""
+
+    answer: ClassVar[Any] = Done
+    source: Place
+    target: Place
+
+
 # --- entries -----------------------------------------------------------------------
 
 
@@ -276,10 +353,10 @@ class StatEntry(Operation[Entry], frozen=True, kw_only=True, tag="stat-entry"):
     path: str = ""
 
 
-class MakeDirectory(Operation[Entry], frozen=True, kw_only=True, tag="make-directory"):
+class MakeDirectory(Operation[Made], frozen=True, kw_only=True, tag="make-directory"):
     """Make a folder inside the folder."""
 
-    answer: ClassVar[Any] = Entry
+    answer: ClassVar[Any] = Made
     place: Place
     path: str
     parents: bool = False
@@ -297,7 +374,10 @@ class MoveEntry(Operation[Placed], frozen=True, kw_only=True, tag="move-entry"):
 
 
 class CopyEntry(Operation[Placed], frozen=True, kw_only=True, tag="copy-entry"):
-    """Copy an entry inside its folder; the copy appears when it is complete."""
+    """Copy an entry inside its folder; the copy appears when it is complete.
+
+    Asked again for the same *task_id* it says the same, until that is forgotten.
+    """
 
     answer: ClassVar[Any] = Placed
     place: Place
@@ -305,6 +385,7 @@ class CopyEntry(Operation[Placed], frozen=True, kw_only=True, tag="copy-entry"):
     target: str
     conflict: Conflict = Conflict.FAIL
     most_bytes: int | None = None
+    task_id: str = ""
 
 
 class RemoveEntry(Operation[Done], frozen=True, kw_only=True, tag="remove-entry"):
@@ -346,12 +427,13 @@ class ListTrash(Operation[TrashPage], frozen=True, kw_only=True, tag="list-trash
 
 class EmptyTrash(Operation[Done], frozen=True, kw_only=True, tag="empty-trash"):
     """Remove what was thrown away: *entry_ids*, or all that is older than *before*, or
-    all."""
+    all. *with_parts*: also what people have thrown away in parts of their own."""
 
     answer: ClassVar[Any] = Done
     place: Place
     entry_ids: list[str] | None = None
     before: str = ""
+    with_parts: bool = False
 
 
 # --- uploads -----------------------------------------------------------------------
@@ -418,10 +500,12 @@ class AbandonUpload(Operation[None], frozen=True, kw_only=True, tag="abandon-upl
     upload_id: str
 
 
-class ListUploads(Operation[Names], frozen=True, kw_only=True, tag="list-uploads"):
+class ListUploads(
+    Operation[UploadNames], frozen=True, kw_only=True, tag="list-uploads"
+):
     """List the uploads that have left something on the disk, in a scope or place."""
 
-    answer: ClassVar[Any] = Names
+    answer: ClassVar[Any] = UploadNames
     scope: str = ""
     place: Place | None = None
 
@@ -440,11 +524,11 @@ class ReadFile(Operation[FileHead], frozen=True, kw_only=True, tag="read-file"):
     end: int | None = None
 
 
-class WriteText(Operation[Entry], frozen=True, kw_only=True, tag="write-text"):
+class WriteText(Operation[Written], frozen=True, kw_only=True, tag="write-text"):
     """Replace a small file as a whole. With *if_tag*, only if it is as it was then;
     ``""`` only makes new files, ``None`` does not look."""
 
-    answer: ClassVar[Any] = Entry
+    answer: ClassVar[Any] = Written
     place: Place
     path: str
     content: bytes
@@ -463,7 +547,10 @@ class Archive(Operation[ArchiveHead], frozen=True, kw_only=True, tag="archive"):
 class ExtractArchive(
     Operation[Placed], frozen=True, kw_only=True, tag="extract-archive"
 ):
-    """Unpack the archive at *path* into the folder *target*, all of it or nothing."""
+    """Unpack the archive at *path* into the folder *target*, all of it or nothing.
+
+    Asked again for the same *task_id* it says the same, until that is forgotten.
+    """
 
     answer: ClassVar[Any] = Placed
     place: Place
@@ -472,6 +559,14 @@ class ExtractArchive(
     conflict: Conflict = Conflict.FAIL
     limits: Limits = Limits()
     most_bytes: int | None = None
+    task_id: str = ""
+
+
+class ForgetTask(Operation[None], frozen=True, kw_only=True, tag="forget-task"):
+    """Forget what was made for a task that has ended."""
+
+    place: Place
+    task_id: str
 
 
 AnyOperation = (
@@ -483,9 +578,12 @@ AnyOperation = (
     | ScanUsage
     | ListScopes
     | ListFolders
+    | ListRemains
+    | RemoveRemain
     | MakeFolder
     | RemoveFolder
     | CloneFolder
+    | MoveFolder
     | ListEntries
     | StatEntry
     | MakeDirectory
@@ -506,4 +604,5 @@ AnyOperation = (
     | WriteText
     | Archive
     | ExtractArchive
+    | ForgetTask
 )

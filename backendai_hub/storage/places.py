@@ -34,6 +34,8 @@ TRASH: Final = ".trash"
 REMOVING: Final = ".removing"
 CLONING: Final = ".cloning"
 STAGING: Final = ".staging"
+TASK: Final = "task-"
+"""So the names begin, in the last of these, of what belongs to tasks."""
 OURS: Final = ".backendai"
 """Where an unmanaged folder keeps what is not for people to see."""
 FOLDER_MODE: Final = 0o755

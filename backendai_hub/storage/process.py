@@ -9,11 +9,27 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from backendai_hub.core.errors import UnavailableError
 from backendai_hub.storage.worker import Setup
+
+
+class Effort(NamedTuple):
+    """What a process has done up to a moment."""
+
+    ran: float
+    waited: dict[str, float]
+    """For a processor, by thread; one that has ended is left out."""
+
+    def since(self, before: Effort) -> float:
+        """Return the seconds that it was busy, or would have been."""
+        threads = self.waited.keys() & before.waited.keys()
+        waited = sum(self.waited[one] - before.waited[one] for one in threads)
+        return self.ran - before.ran + waited
 
 
 class WorkerProcess:
@@ -58,6 +74,23 @@ class WorkerProcess:
         finally:
             theirs.close()
         return ours
+
+    def effort(self) -> Effort:
+        """Tell how much it has computed, and how long it waited for a processor.
+
+        A storage that hangs lets it do neither.
+        """
+        waited = {}
+        for path in Path(f"/proc/{self.pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError, ValueError):
+                _, nanoseconds, *_ = path.read_text(encoding="ascii").split()
+                waited[path.parent.name] = int(nanoseconds) / 1e9
+        ran = 0.0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            said = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
+            facts = said.rpartition(")")[2].split()
+            ran = (int(facts[11]) + int(facts[12])) / os.sysconf("SC_CLK_TCK")
+        return Effort(ran, waited)
 
     def describe_end(self) -> str:
         """Say how it ended."""

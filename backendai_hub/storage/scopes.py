@@ -32,7 +32,7 @@ from backendai_hub.storage.ops import (
 )
 from backendai_hub.storage.work import Host
 
-_SHELF: Final = re.compile(r"[0-9a-f]{2}")
+SHELF: Final = re.compile(r"[0-9a-f]{2}")
 
 
 def look(host: Host, op: Health, channel: Channel) -> HostReport:
@@ -62,7 +62,7 @@ def remove_scope(host: Host, op: RemoveScope, channel: Channel) -> None:
     """Remove a scope, if there is nothing in it any more."""
     try:
         with host.ground.scope(op.scope) as scope:
-            if next(_find_folders(scope), None) is not None:
+            if next(find_folders(scope), None) is not None:
                 raise InUseError(f"scope {op.scope} has folders; remove them first")
             # What is left belonged to folders that are gone.
             for name in list_names(scope):
@@ -88,17 +88,17 @@ def list_scopes(host: Host, op: ListScopes, channel: Channel) -> Names:
     """List the scopes there are."""
     with host.ground.root() as root:
         found = sorted(n for n in list_names(root) if _is_scope(n) and n > op.after)
-    return _page(found, op.limit)
+    return page_of(found, op.limit)
 
 
 def list_folders(host: Host, op: ListFolders, channel: Channel) -> Names:
     """List the folders in a scope by their ids."""
     with host.ground.scope(op.scope) as scope:
-        found = sorted(i for i in _find_folders(scope) if i > op.after)
-    return _page(found, op.limit)
+        found = sorted(i for i in find_folders(scope) if i > op.after)
+    return page_of(found, op.limit)
 
 
-def _find_folders(scope: int) -> Iterator[str]:
+def find_folders(scope: int) -> Iterator[str]:
     """Yield the ids of the folders in a scope, from where they lie."""
     for first in _list(scope):
         for second in _list(scope, first):
@@ -108,7 +108,7 @@ def _find_folders(scope: int) -> Iterator[str]:
 
 
 def _list(folder: int, *names: str) -> list[str]:
-    if names and not all(_SHELF.fullmatch(name) for name in names):
+    if names and not all(SHELF.fullmatch(name) for name in names):
         return []
     try:
         opened = open_folder(folder, names)
@@ -130,6 +130,7 @@ def _is_scope(name: str) -> bool:
     return kind in {"user", "project"} and is_id(owner)
 
 
-def _page(names: list[str], limit: int) -> Names:
+def page_of(names: list[str], limit: int) -> Names:
+    """Return the first names of a list, and where the next page begins."""
     shown = names[:limit]
     return Names(names=shown, after=shown[-1] if len(names) > limit else "")

@@ -6,6 +6,7 @@ what it was. A note without an entry is of something that never got there, or is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -14,11 +15,12 @@ import msgspec
 
 from backendai_hub.core.errors import NotFoundError
 from backendai_hub.core.ids import is_id
-from backendai_hub.safefs.entries import Entry, Kind, exists
+from backendai_hub.safefs.entries import Entry, exists
 from backendai_hub.safefs.errors import EntryMissingError
 from backendai_hub.safefs.opening import open_folder
 from backendai_hub.safefs.paths import show_path
 from backendai_hub.safefs.tree import Tree
+from backendai_hub.safefs.work import Tally
 from backendai_hub.storage import durable
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.crashpoints import crashpoint
@@ -78,13 +80,22 @@ def restore(host: Host, op: RestoreEntry, channel: Channel) -> Placed:
         if note is None:
             raise NotFoundError("there is no such thing in the trash")
         target = read_visible(op.place, op.target or note.path)
+        made = 0
         if target[:-1]:
-            tree.make_folder(target[:-1], parents=True, exist_ok=True)
-        placed = trash.move((entry_id, _ENTRY), target, conflict=op.conflict, to=tree)
+            made = tree.make_folder(target[:-1], parents=True, exist_ok=True)
+        tally = Tally()
+        placed = trash.move(
+            (entry_id, _ENTRY), target, conflict=op.conflict, to=tree, tally=tally
+        )
         tree.sync_folder(placed[:-1])
         trash.sync_folder((entry_id,))
         trash.remove((entry_id,))
-    return Placed(path=show_path(placed))
+    return Placed(
+        path=show_path(placed),
+        files=made,
+        replaced_bytes=tally.bytes,
+        replaced_files=tally.entries,
+    )
 
 
 def list_trash(host: Host, op: ListTrash, channel: Channel) -> TrashPage:
@@ -109,34 +120,54 @@ def count(host: Host, op: ScanUsage, channel: Channel) -> Counted:
         suppress(EntryMissingError),
         host.ground.beside(op.place, TRASH) as opened,
     ):
-        thrown = Tree(opened).usage(_keys(op.place), work=watch(channel))
-        found = Counted(
-            bytes=found.bytes + thrown.bytes, files=found.files + thrown.entries
-        )
+        trash = Tree(os.dup(opened)).enter(_keys(op.place))
+        with trash:
+            for part in _parts(trash, with_parts=True):
+                for entry_id in durable.list_names(part.fileno()):
+                    found = _add(found, _weigh(part, entry_id, channel))
     return found
+
+
+def _add(one: Counted, other: Counted) -> Counted:
+    return Counted(
+        bytes=one.bytes + other.bytes,
+        files=one.files + other.files,
+        kept=one.kept + other.kept,
+    )
+
+
+def _weigh(trash: Tree, entry_id: str, channel: Channel) -> Counted:
+    """Return how much people threw away under an id; notes of ours are nothing."""
+    try:
+        found = trash.weigh((entry_id, _ENTRY), work=watch(channel))
+    except EntryMissingError:
+        return Counted(bytes=0, files=0)
+    return Counted(bytes=found.bytes, files=found.entries, kept=found.kept)
 
 
 def empty(host: Host, op: EmptyTrash, channel: Channel) -> Done:
     """Remove for good what was thrown away."""
     work = watch(channel)
-    freed = 0
-    with _open(host, op.place) as trash:
-        for entry_id in _choose(trash, op):
-            with suppress(EntryMissingError):
-                freed += _measure(trash, entry_id, channel)
-                trash.remove((entry_id,), work=work)
-    return Done(count=work.done, bytes=freed)
+    freed = Counted(bytes=0, files=0)
+    with _open(host, op.place) as whole:
+        for trash in _parts(whole, with_parts=op.with_parts):
+            for entry_id in _choose(trash, op):
+                with suppress(EntryMissingError):
+                    weight = _weigh(trash, entry_id, channel)
+                    trash.remove((entry_id,), work=work)
+                    freed = _add(freed, weight)
+    return Done(count=work.done, bytes=freed.kept, files=freed.files)
 
 
-def _measure(trash: Tree, entry_id: str, channel: Channel) -> int:
-    """Return how many bytes what people threw away has; notes of ours are none."""
-    try:
-        entry = trash.stat((entry_id, _ENTRY))
-    except EntryMissingError:
-        return 0
-    if entry.kind is not Kind.FOLDER:
-        return entry.size
-    return trash.usage((entry_id, _ENTRY), work=watch(channel)).bytes
+def _parts(whole: Tree, *, with_parts: bool) -> Iterator[Tree]:
+    """Yield the trash of a place, and those of people who have a part of it."""
+    yield whole
+    if not with_parts:
+        return
+    for name in durable.list_names(whole.fileno()):
+        if name.startswith(_PART):
+            with suppress(EntryMissingError), whole.enter((name,)) as part:
+                yield part
 
 
 def _choose(trash: Tree, op: EmptyTrash) -> Iterator[str]:
@@ -144,6 +175,8 @@ def _choose(trash: Tree, op: EmptyTrash) -> Iterator[str]:
         yield from (check_uuid(entry_id, "entry_ids") for entry_id in op.entry_ids)
         return
     for entry_id in durable.list_names(trash.fileno()):
+        if entry_id.startswith(_PART):
+            continue  # somebody's own
         note = _read_note(trash, entry_id)
         if not op.before or note is None or note.at < op.before:
             yield entry_id

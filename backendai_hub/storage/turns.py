@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from backendai_hub.core.errors import TooManyRequestsError
 from backendai_hub.storage.configuration import HostConfig
-from backendai_hub.storage.ops import ListEntries, Operation, ScanUsage
+from backendai_hub.storage.ops import AppendUpload, ListEntries, Operation, ScanUsage
 
 RETRY_SECONDS: Final = 5
 _SCANS: Final = (ListEntries, ScanUsage)
@@ -54,7 +54,10 @@ class Turns:
         config = self._config
         if isinstance(operation, _SCANS):
             yield ("scan", place.asker), config.most_scans_per_user
-        yield ("user", place.asker), config.most_per_user
+        if isinstance(operation, AppendUpload):
+            yield ("upload", place.asker), config.most_uploads_per_user
+        else:
+            yield ("user", place.asker), config.most_per_user
         yield ("folder", place.folder_id), config.most_per_folder
 
     async def _enter(self, key: _Key, most: int) -> None:

@@ -30,10 +30,11 @@ from backendai_hub.core.errors import (
     NotFoundError,
     TooLargeError,
 )
-from backendai_hub.safefs.entries import exists, tag_of
+from backendai_hub.safefs.entries import exists, look_at, tag_of
 from backendai_hub.safefs.errors import in_words
 from backendai_hub.safefs.paths import Parts, read_path, show_path
 from backendai_hub.safefs.placing import Conflict, other_names, place
+from backendai_hub.safefs.work import Tally
 from backendai_hub.storage import durable
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.crashpoints import crashpoint
@@ -43,9 +44,9 @@ from backendai_hub.storage.ops import (
     BeginUpload,
     FinishUpload,
     ListUploads,
-    Names,
     Place,
     Published,
+    UploadNames,
     UploadOffset,
     UploadState,
 )
@@ -63,6 +64,9 @@ _NO_SUCH: Final = "there is no such upload; begin a new one"
 class _Intent(msgspec.Struct, frozen=True):
     path: str
     tag: str
+    folders: int = 0
+    replaced_bytes: int = 0
+    replaced_files: int = 0
 
 
 class _Hash(Protocol):
@@ -93,9 +97,26 @@ def begin(host: Host, op: BeginUpload, channel: Channel) -> UploadState:
         try:
             give(partial, host.owner)
             os.fsync(uploads)
-            return UploadState(offset=os.fstat(partial).st_size)
+            state = UploadState(offset=os.fstat(partial).st_size)
         finally:
             os.close(partial)
+    _check_still_there(host, op)
+    return state
+
+
+def _check_still_there(host: Host, op: BeginUpload) -> None:
+    """Leave nothing if the folder was removed at this very moment.
+
+    Whoever removes a folder ends its uploads afterwards: one of both sees the other.
+    """
+    try:
+        with host.ground.folder(op.place):
+            return
+    except NotFoundError:
+        partial = _Partial(host, op.place, op.upload_id)
+        with suppress(NotFoundError), partial.lock():
+            partial.forget()
+        raise
 
 
 def tell_offset(host: Host, op: UploadOffset, channel: Channel) -> UploadState:
@@ -119,7 +140,7 @@ def append(host: Host, op: AppendUpload, channel: Channel) -> UploadState:
             partial.doubt()
         channel.go()
         try:
-            end = _write(partial.descriptor, op, channel, hashed)
+            end = _write(partial, op, channel, hashed)
             crashpoint("upload.written")
             os.fdatasync(partial.descriptor)
             _check(op, hashed)
@@ -157,18 +178,29 @@ def finish(host: Host, op: FinishUpload, channel: Channel) -> Published:
 
 
 def abandon(host: Host, op: AbandonUpload, channel: Channel) -> None:
-    """Remove what is there of an upload."""
+    """Remove what is there of an upload, also while somebody is sending it."""
     partial = _Partial(host, op.place, op.upload_id)
-    with suppress(NotFoundError), partial.lock():
-        partial.forget()
+    with suppress(NotFoundError):
+        try:
+            with partial.lock():
+                partial.forget()
+        except LockedError:
+            partial.stop_writer()
 
 
-def list_uploads(host: Host, op: ListUploads, channel: Channel) -> Names:
+def list_uploads(host: Host, op: ListUploads, channel: Channel) -> UploadNames:
     """List uploads by what they left on the disk."""
     where = op.place or Place(scope=op.scope)
     with host.ground.beside(where, UPLOADS) as uploads:
-        found = {name.partition(".")[0] for name in durable.list_names(uploads)}
-    return Names(names=sorted(found))
+        found = sorted({n.partition(".")[0] for n in durable.list_names(uploads)})
+        sizes = [_size_of(uploads, name) for name in found]
+    return UploadNames(names=found, sizes=sizes)
+
+
+def _size_of(folder: int, name: str) -> int:
+    with suppress(FileNotFoundError):
+        return look_at(folder, name).st_size
+    return 0  # it has appeared meanwhile, or was abandoned
 
 
 class _Partial:
@@ -196,10 +228,28 @@ class _Partial:
             held.add(self._id)
         try:
             with self._host.ground.beside(self._place, UPLOADS) as self._folder:
-                yield
+                try:
+                    yield
+                finally:
+                    if self.is_abandoned:
+                        self.forget()
         finally:
             with self._host.lock:
                 held.discard(self._id)
+                self._host.abandoned.discard(self._id)
+
+    def stop_writer(self) -> None:
+        """Have whoever is sending it end, and leave nothing of it."""
+        with self._host.lock:
+            if self._id in self._host.writing:
+                self._host.abandoned.add(self._id)
+        with self._host.ground.beside(self._place, UPLOADS) as self._folder:
+            self.forget()
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether somebody wants nothing to be left of it, though it is being sent."""
+        return self._id in self._host.abandoned
 
     @contextmanager
     def open(self) -> Iterator[_Partial]:
@@ -248,22 +298,37 @@ class _Partial:
         renames = op.conflict is Conflict.RENAME
         how = Conflict.FAIL if renames else op.conflict
         with self._host.ground.tree(op.place) as tree:
+            made = 0
             if op.parents and parts[:-1]:
-                tree.make_folder(parts[:-1], parents=True, exist_ok=True)
+                made = tree.make_folder(parts[:-1], parents=True, exist_ok=True)
             with in_words(parts), tree.folder_of(parts) as folder:
                 for name in other_names(parts[-1]) if renames else parts[-1:]:
-                    if self._appear(folder, (*parts[:-1], name), how):
-                        return self._published((*parts[:-1], name))
+                    intent = self._plan(folder, (*parts[:-1], name), made)
+                    if self._appear(folder, intent, name, how):
+                        return _tell(intent, op.length, intent.tag)
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
-    def _appear(self, folder: int, parts: Parts, how: Conflict) -> bool:
+    def _plan(self, folder: int, parts: Parts, made: int) -> _Intent:
+        """Say where it is to appear, and what that would replace."""
+        tally = Tally()
+        with suppress(FileNotFoundError):
+            tally.add(look_at(folder, parts[-1]))
+        return _Intent(
+            show_path(parts),
+            tag_of(os.fstat(self.descriptor)),
+            folders=made,
+            replaced_bytes=tally.bytes,
+            replaced_files=tally.entries,
+        )
+
+    def _appear(self, folder: int, intent: _Intent, name: str, how: Conflict) -> bool:
         """Take this name; tell whether it could be taken."""
-        if how is Conflict.FAIL and exists(folder, parts[-1]):
+        if how is Conflict.FAIL and intent.replaced_files:
             return False
-        self._intend(parts)
+        self._intend(intent)
         crashpoint("upload.intended")
         try:
-            place(self._folder, self._id, folder, parts[-1], how)
+            place(self._folder, self._id, folder, name, how)
         except FileExistsError:
             return False
         os.fsync(folder)
@@ -276,7 +341,7 @@ class _Partial:
             intent = self._read_intent()
             if intent is None or exists(self._folder, self._id):
                 return None
-        return Published(path=intent.path, size=length, tag=self._find_tag(intent))
+        return _tell(intent, length, self._find_tag(intent))
 
     def forget(self) -> None:
         """Remove all its files; the intent first, without which it never appeared."""
@@ -284,13 +349,8 @@ class _Partial:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=self._folder)
 
-    def _intend(self, parts: Parts) -> None:
-        intent = _Intent(show_path(parts), tag_of(os.fstat(self.descriptor)))
+    def _intend(self, intent: _Intent) -> None:
         durable.write(self._folder, self._id + _INTENT, msgspec.json.encode(intent))
-
-    def _published(self, parts: Parts) -> Published:
-        found = os.fstat(self.descriptor)
-        return Published(path=show_path(parts), size=found.st_size, tag=tag_of(found))
 
     def _read_intent(self) -> _Intent | None:
         try:
@@ -317,14 +377,27 @@ class _Partial:
         self.trust()
 
 
+def _tell(intent: _Intent, length: int, tag: str) -> Published:
+    return Published(
+        path=intent.path,
+        size=length,
+        tag=tag,
+        folders=intent.folders,
+        replaced_bytes=intent.replaced_bytes,
+        replaced_files=intent.replaced_files,
+    )
+
+
 def _write(
-    descriptor: int, op: AppendUpload, channel: Channel, hashed: _Hash | None
+    partial: _Partial, op: AppendUpload, channel: Channel, hashed: _Hash | None
 ) -> int:
     """Write the stream at the upload's end and return the new end."""
     buffer = memoryview(bytearray(PIECE))
-    end = op.offset
+    descriptor, end = partial.descriptor, op.offset
     window = durable.Window(descriptor, end)
     for part in channel.stream(buffer):
+        if partial.is_abandoned:
+            raise NotFoundError(_NO_SUCH)
         if op.most is not None and end + len(part) - op.offset > op.most:
             raise TooLargeError(
                 f"more than {op.most} bytes were sent; the upload is not longer"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from backendai_hub.core.errors import ForbiddenError, HubError, UnavailableError
+from backendai_hub.safefs.errors import (
+    EntryMissingError,
+    LinkRefusedError,
+    NotAFolderError,
+)
 from backendai_hub.safefs.making import Owner
 from backendai_hub.safefs.paths import Parts, read_path
 from backendai_hub.safefs.tree import Tree
@@ -18,8 +24,9 @@ from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.configuration import HostConfig
 from backendai_hub.storage.drivers.base import StorageDriver
 from backendai_hub.storage.durable import list_names
+from backendai_hub.storage.holding import hold, share
 from backendai_hub.storage.ops import Operation, Place
-from backendai_hub.storage.places import OURS, STAGING, Ground
+from backendai_hub.storage.places import OURS, STAGING, TASK, Ground
 
 log = logging.getLogger("backendai_hub.storage.worker")
 
@@ -37,6 +44,8 @@ class Host:
     """What the driver can do; ``None`` until it is prepared."""
     writing: set[str] = field(default_factory=set)
     """Uploads that somebody is writing to."""
+    abandoned: set[str] = field(default_factory=set)
+    """Those of them of which nothing is to be left."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held for moments only: while the sets above are changed."""
     preparing: threading.Lock = field(default_factory=threading.Lock)
@@ -73,9 +82,14 @@ class Host:
     @contextmanager
     def staging(self, place: Place) -> Iterator[Tree]:
         """Open where things of *place* are made before they appear."""
-        self._sweep(place)
-        with self.ground.beside(place, STAGING, self.token) as opened:
-            yield Tree(opened, owner=self.owner)
+        self.sweep(place)
+        for is_last in (False, False, True):
+            with self.ground.beside(place, STAGING, self.token) as opened:
+                share(opened)
+                # Others may have swept it away in the moment before it was held.
+                if os.fstat(opened).st_nlink or is_last:
+                    yield Tree(opened, owner=self.owner)
+                    return
 
     @contextmanager
     def tree(self, place: Place) -> Iterator[Tree]:
@@ -83,14 +97,16 @@ class Host:
         with self.ground.folder(place) as opened, self.staging(place) as staging:
             yield Tree(opened, owner=self.owner, staging=staging)
 
-    def _sweep(self, place: Place) -> None:
+    def sweep(self, place: Place) -> None:
         """Remove, beside all else, what workers before this one left unfinished."""
         key = Place(scope=place.scope, unmanaged=place.unmanaged)
         with self.lock:
             if key in self.swept:
                 return
             self.swept.add(key)
-        sweep = threading.Thread(target=self._remove_unfinished, args=(key,))
+        sweep = threading.Thread(
+            target=self._remove_unfinished, args=(key,), name="sweep"
+        )
         sweep.daemon = True
         sweep.start()
 
@@ -98,10 +114,22 @@ class Host:
         try:
             with self.ground.beside(place, STAGING) as opened:
                 for name in list_names(opened):
-                    if name != self.token:
-                        Tree(opened).remove((name,))
+                    # What belongs to tasks is gone on with, and forgotten with them.
+                    if name != self.token and not name.startswith(TASK):
+                        self._remove_left(Tree(opened), name)
         except HubError as error:
             log.warning("host %s: unfinished work stays: %s", self.name, error)
+
+    @staticmethod
+    def _remove_left(staging: Tree, name: str) -> None:
+        """Remove what nobody works on any more."""
+        with suppress(EntryMissingError):
+            try:
+                with staging.enter((name,)) as left:
+                    if hold(left.fileno()):
+                        staging.remove((name,))
+            except (NotAFolderError, LinkRefusedError):  # nobody works in it
+                staging.remove((name,))
 
     def ground_of(self, other: str) -> Ground:
         """Return the ground of another host of this machine, or of this one."""

@@ -29,7 +29,10 @@ from backendai_hub.storage import (
     contents,
     files,
     folders,
+    moving,
+    once,
     ops,
+    remains,
     scopes,
     trash,
     uploads,
@@ -48,6 +51,8 @@ from backendai_hub.storage.work import Host, Work, tag_of
 log = logging.getLogger("backendai_hub.storage.worker")
 
 LARGEST_SETUP: Final = 1 << 20
+WORKED_SECONDS: Final = 0.005
+"""Whoever computes so little between two looks only waits for the storage."""
 _GLANCE: Final = 0.2
 
 WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
@@ -59,9 +64,12 @@ WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
         ops.ScopeUsage: scopes.tell_usage,
         ops.ListScopes: scopes.list_scopes,
         ops.ListFolders: scopes.list_folders,
+        ops.ListRemains: remains.list_remains,
+        ops.RemoveRemain: remains.remove_remain,
         ops.MakeFolder: folders.make,
         ops.RemoveFolder: folders.remove,
         ops.CloneFolder: cloning.clone,
+        ops.MoveFolder: moving.move,
         ops.ScanUsage: trash.count,
         ops.ListEntries: files.list_entries,
         ops.StatEntry: files.stat_entry,
@@ -77,6 +85,7 @@ WORK: Final[Mapping[type[Any], Work]] = MappingProxyType(
         ops.WriteText: contents.write_text,
         ops.Archive: contents.send_archive,
         ops.ExtractArchive: contents.unpack,
+        ops.ForgetTask: once.forget,
         ops.BeginUpload: uploads.begin,
         ops.UploadOffset: uploads.tell_offset,
         ops.AppendUpload: uploads.append,
@@ -106,7 +115,7 @@ class Worker:
         self._slots: dict[type[Any], Slots] = {
             scan: Slots(most) for scan in (ops.ListEntries, ops.ScanUsage)
         }
-        self._running: dict[Channel, float] = {}
+        self._running: dict[Channel, _Request] = {}
 
     def take(self, sock: socket.socket) -> None:
         """Serve a connection in a thread of its own."""
@@ -117,7 +126,7 @@ class Worker:
         """Do what one connection asks for."""
         channel = Channel(sock)
         with self._lock:
-            self._running[channel] = self._clock()
+            self._running[channel] = _Request(self._clock())
             busy = len(self._running)
         try:
             self._answer(channel, busy)
@@ -161,7 +170,10 @@ class Worker:
         with self._lock:
             running = dict(self._running)
         stuck = sum(
-            now - since > patience and one.is_left() for one, since in running.items()
+            not request.has_worked()
+            and now - request.since > patience
+            and channel.is_left()
+            for channel, request in running.items()
         )
         return msgspec.structs.replace(report, busy=len(running) - 1, stuck=stuck)
 
@@ -179,6 +191,24 @@ class Worker:
                 " try again in a moment",
                 retry_after=5,
             )
+
+
+class _Request:
+    """One that is under way, by the thread that makes this."""
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self._clock = time.pthread_getcpuclockid(threading.get_ident())
+        self._worked = 0.0
+
+    def has_worked(self) -> bool:
+        """Tell whether its thread has computed since this was asked last."""
+        try:
+            now = time.clock_gettime(self._clock)
+        except OSError:  # it has just ended
+            return True
+        before, self._worked = self._worked, now
+        return now - before > WORKED_SECONDS
 
 
 class Slots:

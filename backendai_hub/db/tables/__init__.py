@@ -7,6 +7,7 @@ from backendai_hub.db.tables.folders import (
     FolderTaskRow,
     InvitationRow,
     QuotaScopeRow,
+    RemainRow,
     SessionMountRow,
     UploadRow,
 )
@@ -54,9 +55,11 @@ from backendai_hub.db.tables.tenancy import (
     ResourceGroupAccessRow,
     ResourceGroupRow,
     SlotTypeRow,
+    SSHKeyRow,
     UserPolicyRow,
     UserRow,
 )
+from backendai_hub.db.tables.usage import ContainerUsageRow
 
 __all__ = [
     "AccountRow",
@@ -67,6 +70,7 @@ __all__ = [
     "AuditRow",
     "Base",
     "ContainerRow",
+    "ContainerUsageRow",
     "DependencyRow",
     "DeviceRow",
     "DomainRow",
@@ -94,9 +98,11 @@ __all__ = [
     "ProjectRow",
     "QuotaScopeRow",
     "RegistryRow",
+    "RemainRow",
     "ReservationRow",
     "ResourceGroupAccessRow",
     "ResourceGroupRow",
+    "SSHKeyRow",
     "SecretRow",
     "SessionMountRow",
     "SessionRow",

@@ -34,8 +34,8 @@ _OPEN = text("state IN ('pending', 'running')")
 class FolderRow(Kept, Base):
     """A virtual folder; ``owner_id`` is the user or the project.
 
-    ``scope`` is the quota scope that it lies and counts in: that of its first owner,
-    since data does not move. It is empty where the folder is unmanaged.
+    ``scope`` is the quota scope that it lies and counts in: its owner's, but for what
+    was left by users who were purged. It is empty where the folder is unmanaged.
     """
 
     __tablename__ = "vfolders"
@@ -88,6 +88,7 @@ class FolderRow(Kept, Base):
     used_bytes: Mapped[Amount] = mapped_column(default=0)
     used_files: Mapped[Amount] = mapped_column(default=0)
     reserved_bytes: Mapped[Amount] = mapped_column(default=0)
+    reserved_files: Mapped[Amount] = mapped_column(default=0, server_default="0")
     scanned_at: Mapped[Moment | None]
     last_used_at: Mapped[Moment | None]
     trashed_at: Mapped[Moment | None]
@@ -172,6 +173,7 @@ class QuotaScopeRow(Base):
     used_bytes: Mapped[Amount] = mapped_column(default=0)
     used_files: Mapped[Amount] = mapped_column(default=0)
     reserved_bytes: Mapped[Amount] = mapped_column(default=0)
+    reserved_files: Mapped[Amount] = mapped_column(default=0, server_default="0")
     applied_bytes: Mapped[Amount | None]
     """The limit that the host was last told; null: none."""
     applied_files: Mapped[Amount | None]
@@ -203,6 +205,7 @@ class UploadRow(Base):
     details: Mapped[dict[str, Any]] = mapped_column(Document, default=dict)
     state: Mapped[Short] = mapped_column(default="open")
     reserved_bytes: Mapped[Amount] = mapped_column(default=0)
+    reserved_files: Mapped[Amount] = mapped_column(default=0, server_default="0")
     created_at: Mapped[Moment]
     modified_at: Mapped[Moment]
     expires_at: Mapped[Moment]
@@ -272,3 +275,22 @@ class SessionMountRow(Base):
     target: Mapped[str] = mapped_column(String(4096))
     permission: Mapped[Short]
     automatic: Mapped[bool] = mapped_column(default=False)
+
+
+class RemainRow(Base):
+    """Something that lies on a storage host and that no other row knows.
+
+    ``found_at`` is when it was first seen so, by the database's own clock; ``removing``
+    is written before anything is removed.
+    """
+
+    __tablename__ = "storage_remains"
+    __table_args__ = (CheckConstraint("state IN ('found', 'removing')", name="state"),)
+
+    host: Mapped[str] = mapped_column(String(256), primary_key=True)
+    scope: Mapped[str] = mapped_column(String(64), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    name: Mapped[str] = mapped_column(String(256), primary_key=True)
+    state: Mapped[Short] = mapped_column(default="found")
+    reason: Mapped[str] = mapped_column(Text(), default="")
+    found_at: Mapped[Moment]

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     String,
     Text,
     UniqueConstraint,
@@ -237,6 +238,19 @@ class ProjectPolicyRow(Kept, Base):
     max_vfolder_count: Mapped[int]
     max_quota_scope_size: Mapped[Amount]
     max_network_count: Mapped[int]
+
+
+class SSHKeyRow(Base):
+    """The SSH key that sessions of a keypair get; ``sealed`` is its private part."""
+
+    __tablename__ = "ssh_keys"
+
+    keypair_id: Mapped[str] = mapped_column(
+        String(36), ForeignKey("keypairs.id"), primary_key=True
+    )
+    public_key: Mapped[str] = mapped_column(Text())
+    sealed: Mapped[bytes] = mapped_column(LargeBinary())
+    changed_at: Mapped[Moment]
 
 
 class DotfileRow(Base):

@@ -122,7 +122,7 @@ class BtrfsDriver(DirDriver):
         if not self._quota:
             return super().usage(scope, name)
         group = _read_group(scope, _find_subvolume(scope))
-        return ScopeUse(bytes=group.used, limit_bytes=group.limit)
+        return ScopeUse(bytes=group.used, limit_bytes=group.limit, counts_files=False)
 
     def _check_kind(self) -> None:
         kind, _ = find_mount(self.path)

@@ -1,0 +1,73 @@
+"""A pass in steps: what a step has decided can be done while the others are to come."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection
+from typing import Final
+
+from msgspec.structs import replace
+
+from backendai_hub.operations.placement import AT_ONCE
+from backendai_hub.scheduling.plan import Pass
+from backendai_hub.scheduling.plugins import follows_own
+from backendai_hub.scheduling.snapshot import PendingSession, Plan, Snapshot
+
+BIG_QUEUE: Final = 50
+"""Longer queues are planned in a thread; for short ones the hop costs more. Policies of
+other packages may take their time, so they are never asked outside one."""
+
+SKIMMED: Final = 1000
+"""In longer queues those are set aside who cannot start anyway."""
+
+STEP_SECONDS: Final = 0.05
+"""How long a step takes at most, but for what it takes to decide about one session."""
+
+
+class Course:
+    """One pass over a snapshot, from its first step to its last."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._apart = len(snapshot.queue) > BIG_QUEUE or not all(
+            map(follows_own, snapshot.groups.values())
+        )
+        self._known: dict[str, PendingSession] = {}
+        self._pass: Pass | None = None
+        self._sent = 0
+        self._returned: set[str] = set()
+
+    async def step(self) -> Plan:
+        """Decide about some more; return what is new since the step before."""
+        if not self._apart:
+            return self._news(self._step())
+        return self._news(await asyncio.to_thread(self._step))
+
+    def _step(self) -> Plan:
+        if self._pass is None:
+            queue = self._snapshot.queue
+            self._known = {session.id: session for session in queue}
+            self._pass = Pass(self._snapshot, skims=len(queue) > SKIMMED)
+        ends = time.monotonic() + STEP_SECONDS
+        # However slow, each step decides about somebody.
+        return self._pass.run(
+            lambda decided: decided > 0 and time.monotonic() > ends,
+            most_placed=AT_ONCE,
+        )
+
+    def _news(self, plan: Plan) -> Plan:
+        """Leave out who is to go, and for whom nothing is kept, if that is done."""
+        preemptions = plan.preemptions[self._sent :]
+        returned = {i: w for i, w in plan.returned.items() if i not in self._returned}
+        self._sent += len(preemptions)
+        self._returned |= returned.keys()
+        return replace(plan, preemptions=preemptions, returned=returned)
+
+    def find(self, ids: Collection[str]) -> list[PendingSession]:
+        """Return those of these sessions that it is about."""
+        return [self._known[i] for i in ids if i in self._known]
+
+    def is_overtaken_by(self, session: PendingSession) -> bool:
+        """Tell whether *session*, who has just come, may be before all undecided."""
+        return self._pass is not None and self._pass.is_overtaken_by(session)
