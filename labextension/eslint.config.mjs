@@ -55,5 +55,22 @@ export default typescript.config(
       ]
     }
   },
+  {
+    files: ['packages/**/*.{ts,tsx}'],
+    ignores: ['packages/ui/src/secure.ts'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        ...[
+          ['crypto', 'randomUUID', 'newId'],
+          ['navigator', 'clipboard', 'copyText']
+        ].map(([object, property, instead]) => ({
+          object,
+          property,
+          message: `It is absent over plain HTTP: use ${instead} of ui/secure.`
+        }))
+      ]
+    }
+  },
   { files: ['scripts/*.mjs', '*.mjs'], languageOptions: { globals: globals.node } }
 );

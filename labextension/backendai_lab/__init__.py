@@ -7,10 +7,15 @@ where it is used.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
+
+    from backendai_lab.notebook import Folders, Sessions
+
+    folders: Folders
+    sessions: Sessions
 
 LAB_PACKAGE = "@backendai/lab"
 
@@ -35,3 +40,15 @@ def _load_jupyter_server_extension(server: ServerApp) -> None:
 
     add_handlers(server)
     watch_activity(server)
+
+
+def __getattr__(name: str) -> Any:
+    """Make ``sessions`` and ``folders`` when a notebook first asks for them."""
+    if name not in {"folders", "sessions"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from backendai_lab.notebook import Folders, Link, Sessions  # noqa: PLC0415
+
+    link = Link()
+    made = {"folders": Folders(link), "sessions": Sessions(link)}
+    globals().update(made)
+    return made[name]

@@ -9,10 +9,13 @@ would lend the owner's rights to everybody who may visit.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from asyncio import FIRST_COMPLETED
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import aiohttp
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
 
 API_URL: Final = "BACKENDAI_API_URL"
 PLACE: Final = "/backendai/api/"
-LARGEST_BODY: Final = 1 << 20
+LARGEST_BODY: Final = 1 << 27
+"""Beyond what a part of an upload has; bodies are passed on as they come."""
 
 REQUEST_HEADERS: Final = (
     "Accept",
@@ -35,9 +39,34 @@ REQUEST_HEADERS: Final = (
     "Idempotency-Key",
     "If-Match",
     "If-None-Match",
+    "If-Range",
     "Last-Event-ID",
+    "Range",
+    "Tus-Resumable",
+    "Upload-Checksum",
+    "Upload-Length",
+    "Upload-Metadata",
+    "Upload-Offset",
 )
-RESPONSE_HEADERS: Final = ("Cache-Control", "Content-Type", "ETag", "Retry-After")
+RESPONSE_HEADERS: Final = (
+    "Accept-Ranges",
+    "Cache-Control",
+    "Content-Disposition",
+    "Content-Length",
+    "Content-Range",
+    "Content-Type",
+    "ETag",
+    "Retry-After",
+    "Tus-Extension",
+    "Tus-Max-Size",
+    "Tus-Resumable",
+    "Tus-Version",
+    "Upload-Expires",
+    "Upload-Length",
+    "Upload-Offset",
+    "Upload-Path",
+)
+POLICY: Final = "Content-Security-Policy"
 
 
 def is_api_path(path: str) -> bool:
@@ -72,11 +101,47 @@ def split_api_url(url: str) -> tuple[str | None, str]:
     raise web.HTTPError(503, f"{API_URL} is not a URL this server can use")
 
 
+@web.stream_request_body
 class PlatformHandler(APIHandler):
-    """Passes one request to the platform and streams the answer back."""
+    """Passes one request to the platform and streams the answer back.
+
+    What is sent goes on as it comes, so that a part of an upload is never held here.
+    """
 
     # A page that is merely open polls; that is no sign of somebody at work.
     _track_activity = False
+    _asking: asyncio.Task[aiohttp.ClientResponse] | None = None
+    _refusal: web.HTTPError | None = None
+
+    async def prepare(self, **given: Any) -> Any:
+        """Ask the platform as soon as it is known who asks."""
+        self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue(4)
+        self._ends = AsyncExitStack()
+        connection: Any = self.request.connection
+        connection.set_max_body_size(LARGEST_BODY)
+        try:
+            await super().prepare(**given)
+        except web.HTTPError as refusal:
+            # Who is refused while still sending hears only that the line broke.
+            self._refusal = refusal
+            return
+        if self.current_user and not self._finished:
+            self._asking = asyncio.create_task(self._ask())
+
+    async def data_received(self, chunk: bytes) -> None:
+        """Pass on a part of the body, or drop it once the platform has answered."""
+        if self._asking is not None:
+            await self._pass(chunk, self._asking)
+
+    def on_connection_close(self) -> None:
+        """Ask for nothing that nobody waits for."""
+        if self._asking is not None:
+            self._asking.cancel()
+
+    @web.authenticated
+    async def head(self) -> None:
+        """Ask how far something is, or how large."""
+        await self._forward()
 
     @web.authenticated
     async def get(self) -> None:
@@ -104,28 +169,12 @@ class PlatformHandler(APIHandler):
         await self._forward()
 
     async def _forward(self) -> None:
-        # As it was written: Tornado would hand over a path it has decoded.
-        path = str(self.request.path).partition(PLACE)[2]
-        if not is_api_path(path):
-            raise web.HTTPError(404, "There is no such thing here")
-        if len(self.request.body) > LARGEST_BODY:
-            raise web.HTTPError(413, f"At most {LARGEST_BODY} bytes can be sent")
-        socket, root = split_api_url(os.environ.get(API_URL, ""))
-        url = f"{root.rstrip('/')}/{path}"
-        if query := forwarded_query(self.request.query):
-            url = f"{url}?{query}"
+        if self._refusal is not None or self._asking is None:
+            raise self._refusal or web.HTTPError(403)
+        await self._pass(None, self._asking)
         try:
-            async with (
-                open_client(socket) as client,
-                client.request(
-                    str(self.request.method),
-                    as_written(url),
-                    data=self.request.body or None,
-                    headers=self._request_headers(),
-                    allow_redirects=False,
-                ) as response,
-            ):
-                await self._relay(response)
+            async with self._ends:
+                await self._relay(await self._asking)
         except (aiohttp.ClientError, TimeoutError) as error:
             if self._headers_written:
                 # Half an answer was sent: breaking off is the only honest end.
@@ -134,6 +183,41 @@ class PlatformHandler(APIHandler):
                 return
             raise web.HTTPError(502, "The platform does not answer") from error
 
+    async def _ask(self) -> aiohttp.ClientResponse:
+        # As it was written: Tornado would hand over a path it has decoded.
+        path = str(self.request.path).partition(PLACE)[2]
+        if not is_api_path(path):
+            raise web.HTTPError(404, "There is no such thing here")
+        socket, root = split_api_url(os.environ.get(API_URL, ""))
+        url = f"{root.rstrip('/')}/{path}"
+        if query := forwarded_query(self.request.query):
+            url = f"{url}?{query}"
+        headers = self._request_headers()
+        client = await self._ends.enter_async_context(open_client(socket))
+        return await self._ends.enter_async_context(
+            client.request(
+                str(self.request.method),
+                as_written(url),
+                data=self._pass_on() if self._has_body() else None,
+                headers=headers,
+                allow_redirects=False,
+            )
+        )
+
+    async def _pass(self, part: bytes | None, asking: asyncio.Task[Any]) -> None:
+        """Pass on a part of the body, unless the platform has answered already."""
+        passing = asyncio.ensure_future(self._chunks.put(part))
+        await asyncio.wait({passing, asking}, return_when=FIRST_COMPLETED)
+        passing.cancel()
+
+    def _has_body(self) -> bool:
+        given = self.request.headers
+        return given.get("Content-Length", "0") != "0" or "Transfer-Encoding" in given
+
+    async def _pass_on(self) -> AsyncIterator[bytes]:
+        while (chunk := await self._chunks.get()) is not None:
+            yield chunk
+
     def _request_headers(self) -> dict[str, str]:
         hub_auth = getattr(self.identity_provider, "hub_auth", None)
         token = hub_auth.get_token(self) if hub_auth is not None else None
@@ -141,6 +225,9 @@ class PlatformHandler(APIHandler):
             raise web.HTTPError(403, "Log in through JupyterHub first")
         headers = pick(self.request.headers, REQUEST_HEADERS)
         headers["Authorization"] = f"token {token}"
+        headers["Accept-Encoding"] = "identity"  # the length told is the one sent
+        if self._has_body() and (length := self.request.headers.get("Content-Length")):
+            headers["Content-Length"] = length
         return headers
 
     async def _relay(self, response: aiohttp.ClientResponse) -> None:
@@ -149,8 +236,10 @@ class PlatformHandler(APIHandler):
         self.set_status(response.status, response.reason)
         for name in RESPONSE_HEADERS:
             self.clear_header(name)
-        for name, value in pick(response.headers, RESPONSE_HEADERS).items():
+        for name, value in pick(response.headers, (*RESPONSE_HEADERS, POLICY)).items():
             self.set_header(name, value)
+        if location := response.headers.get("Location"):
+            self.set_header("Location", self._here(location))
         self.set_header("X-Content-Type-Options", "nosniff")
         try:
             async for chunk in response.content.iter_any():
@@ -159,6 +248,12 @@ class PlatformHandler(APIHandler):
             await self.finish()
         except StreamClosedError:
             self.log.debug("The browser went away from %s", self.request.path)
+
+    def _here(self, location: str) -> str:
+        """Return where on this server the platform's address *location* is."""
+        root = urlsplit(split_api_url(os.environ.get(API_URL, ""))[1]).path
+        _, _, rest = urlsplit(location).path.partition(f"{root.rstrip('/')}/")
+        return f"{self.base_url.rstrip('/')}{PLACE}{rest}" if rest else ""
 
 
 def pick(headers: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:

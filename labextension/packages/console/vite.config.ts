@@ -7,20 +7,42 @@ const path = (relative: string): string => fileURLToPath(new URL(relative, impor
 /** Where the service serves our files, below its prefix. */
 const ASSETS = 'static/console/';
 
-export default defineConfig({
+/**
+ * What almost every page needs comes in a few files: a hundred small ones would each cost
+ * a way to the service and back.
+ */
+const TOGETHER = [
+  {
+    name: 'vendor',
+    minShareCount: 4,
+    test: /node_modules\/(react|react-dom|scheduler|@mui|@emotion|stylis|@tanstack|i18next|react-i18next|wouter|openapi-fetch|@babel|clsx)\//
+  },
+  { name: 'icons', minShareCount: 3, test: /node_modules\/lucide-react\// },
+  {
+    name: 'kit',
+    minShareCount: 4,
+    test: /packages\/(api\/src|ui\/src\/(kit|i18n\/[a-zA-Z]+\.tsx?|[a-zA-Z]+\.tsx?))/
+  }
+];
+
+/** The launch form stands on JupyterHub's page, and shares nothing with the console. */
+const isSpawn = (mode: string): boolean => mode === 'spawn';
+
+export default defineConfig(({ mode }) => ({
   plugins: [react()],
   root: path('.'),
   html: { cspNonce: '__CSP_NONCE__' },
   build: {
     outDir: path('../../../backendai_hub/static/console'),
-    emptyOutDir: true,
+    emptyOutDir: !isSpawn(mode),
     target: 'es2022',
     // Inlined files would be data: URLs, which the policy forbids.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rolldownOptions: {
-      input: { index: path('index.html'), spawn: path('src/spawn.tsx') },
+      input: isSpawn(mode) ? path('src/spawn.tsx') : path('index.html'),
       output: {
+        ...(isSpawn(mode) ? {} : { advancedChunks: { groups: TOGETHER } }),
         // JupyterHub's page names these; everything else is named by its content.
         entryFileNames: chunk =>
           chunk.name === 'spawn' ? 'spawn.js' : 'assets/[name]-[hash].js',
@@ -36,4 +58,4 @@ export default defineConfig({
     renderBuiltUrl: (file, { hostType }) =>
       hostType === 'html' ? `__PREFIX__${ASSETS}${file}` : { relative: true }
   }
-});
+}));

@@ -5,7 +5,7 @@ import type { components, paths } from './schema';
 export { followEvents, readEvents } from './events';
 export type { EventSourceOptions, ServerEvent, StreamState } from './events';
 
-type Schemas = components['schemas'];
+export type Schemas = components['schemas'];
 export type Agent = Schemas['Agent'];
 export type CheckedPreset = Schemas['CheckedPreset'];
 export type DryRun = Schemas['DryRun'];
@@ -19,6 +19,7 @@ export type Me = Schemas['Me'];
 export type Mount = Schemas['Mount'];
 export type PossibleChange = Schemas['PossibleChange'];
 export type PresetCheck = Schemas['PresetCheck'];
+export type QueuePlace = Schemas['QueuePlace'];
 export type Resources = Schemas['Resources'];
 export type Session = Schemas['Session'];
 export type SessionContainer = Schemas['SessionContainer'];
@@ -37,13 +38,20 @@ export function createApi(fetch: Fetch, baseUrl: string): Api {
   return createClient<paths>({ fetch, baseUrl: baseUrl.replace(/\/$/, '') });
 }
 
+export interface FieldError {
+  field: string;
+  message: string;
+}
+
 /** A refusal by the service, or `status` 0 when it could not be reached. */
 export class ApiError extends Error {
   constructor(
     message: string,
     readonly status: number,
     readonly code = '',
-    readonly requestId = ''
+    readonly requestId = '',
+    /** What was wrong with which field of the request. */
+    readonly fields: readonly FieldError[] = []
   ) {
     super(message);
     this.name = 'ApiError';
@@ -73,8 +81,9 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
     }
     throw new ApiError(reason instanceof Error ? reason.message : String(reason), 0);
   }
-  if (answer.response.ok && answer.data !== undefined) {
-    return answer.data;
+  const { ok, status } = answer.response;
+  if (ok && (answer.data !== undefined || status === 204)) {
+    return answer.data as T;
   }
   throw toApiError(answer.error, answer.response);
 }
@@ -84,6 +93,7 @@ function toApiError(error: unknown, response: Response): ApiError {
     detail?: unknown;
     title?: unknown;
     code?: unknown;
+    fields?: { errors?: unknown };
   };
   const words = [problem.detail, problem.title].find(
     (text): text is string => typeof text === 'string' && text !== ''
@@ -92,6 +102,12 @@ function toApiError(error: unknown, response: Response): ApiError {
     words ?? `${response.status} ${response.statusText}`.trim(),
     response.status,
     typeof problem.code === 'string' ? problem.code : '',
-    response.headers.get('X-Request-Id') ?? ''
+    response.headers.get('X-Request-Id') ?? '',
+    Array.isArray(problem.fields?.errors) ? problem.fields.errors.filter(isFieldError) : []
   );
+}
+
+function isFieldError(given: unknown): given is FieldError {
+  const { field, message } = (given ?? {}) as Partial<FieldError>;
+  return typeof field === 'string' && typeof message === 'string';
 }

@@ -191,6 +191,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/accounts/{name}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tell whether an account is locked, and when its password was set. */
+        get: operations["get_api_accounts_name_state"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/accounts/{name}/unlock": {
         parameters: {
             query?: never;
@@ -202,6 +219,23 @@ export interface paths {
         put?: never;
         /** Forget the wrong passwords of an account. */
         post: operations["post_api_accounts_name_unlock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agent-summaries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the nodes of the groups open to oneself, unless they are hidden. */
+        get: operations["get_api_agent_summaries"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -767,7 +801,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List what is on its way into a folder; who decides about it sees all. */
+        get: operations["get_api_folders_folder_id_uploads"];
         put?: never;
         /** Begin an upload, with a first part if one comes along. */
         post: operations["post_api_folders_folder_id_uploads"];
@@ -1277,6 +1312,26 @@ export interface paths {
         /** Issue a new secret, shown this once; the old one is refused from now on. */
         post: operations["post_api_keypairs_reference_secret"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/keypairs/{reference}/ssh-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the public part of the key that sessions get; empty without one. */
+        get: operations["get_api_keypairs_reference_ssh_key"];
+        /** Use a private key that one has already. */
+        put: operations["put_api_keypairs_reference_ssh_key"];
+        /** Make a new key, whose private part is shown this once. */
+        post: operations["post_api_keypairs_reference_ssh_key"];
+        /** Give sessions no key from now on. */
+        delete: operations["delete_api_keypairs_reference_ssh_key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2086,7 +2141,8 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /** Give a session that has not ended another name; where it answers stays. */
+        patch: operations["patch_api_sessions_session_id"];
         trace?: never;
     };
     "/api/sessions/{session_id}/events": {
@@ -2185,6 +2241,23 @@ export interface paths {
         put?: never;
         /** End a session; ``force`` does not wait for its node. */
         post: operations["post_api_sessions_session_id_terminate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{session_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read what a session uses: now, in the last minutes, and in all. */
+        get: operations["get_api_sessions_session_id_usage"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2313,6 +2386,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/storage-remains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what lies on storage hosts and belongs to nobody. */
+        get: operations["get_api_storage_remains"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/storage-remains/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Look through storage hosts now, and clean up if that is asked for. */
+        post: operations["post_api_storage_remains_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/uploads/{upload_id}": {
         parameters: {
             query?: never;
@@ -2331,6 +2438,23 @@ export interface paths {
         head: operations["head_api_uploads_upload_id"];
         /** Add a part; the file appears with the last one. */
         patch: operations["patch_api_uploads_upload_id"];
+        trace?: never;
+    };
+    "/api/usage/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read what many sessions use now: one's own, named ones, or all one sees. */
+        get: operations["get_api_usage_live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/usage/verify": {
@@ -2602,6 +2726,8 @@ export interface components {
             status: components["schemas"]["AgentStatus"];
             /** @default [] */
             unknown_containers: string[];
+            /** @default null */
+            usage: components["schemas"]["UsageNow"] | null;
             used: {
                 [key: string]: string;
             };
@@ -2633,6 +2759,57 @@ export interface components {
          * @enum {unknown}
          */
         AgentStatus: "ALIVE" | "LOST" | "SUSPECT" | "TERMINATED";
+        /**
+         * AgentSummary
+         * @description One node: how much of it there is and is taken, and whether more may start.
+         *
+         *         ``capacity`` and ``used`` are amounts by slot, as text. Who uses it, and how it
+         *         keeps people apart, is for administrators.
+         */
+        AgentSummary: {
+            architecture: string;
+            capacity: {
+                [key: string]: string;
+            };
+            name: string;
+            resource_group: string;
+            schedulable: boolean;
+            status: components["schemas"]["AgentStatus"];
+            used: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * AgentSummaryPage
+         * @description One page of a list; ``next`` is the cursor of the following one.
+         */
+        AgentSummaryPage: {
+            items: components["schemas"]["AgentSummary"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * AgentSummaryQuery
+         * @description Which nodes to show; what is left out narrows nothing.
+         *
+         *         ``search`` is a part of the name; ``order`` is ``name`` or ``-name``.
+         */
+        AgentSummaryQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default null */
+            architecture: string | null;
+            /** @default 50 */
+            limit: number;
+            /** @default name */
+            order: string;
+            /** @default null */
+            resource_group: string | null;
+            /** @default null */
+            search: string | null;
+            /** @default null */
+            status: string | null;
+        };
         /**
          * AliasesRequest
          * @description Other names for an image: those to give it and those to take away.
@@ -2912,6 +3089,31 @@ export interface components {
             registry: string;
         };
         /**
+         * ContainerUsage
+         * @description What one container of a session uses; ``host`` is its name on the network.
+         */
+        ContainerUsage: {
+            host: string;
+            id: string;
+            node: string;
+            /** @default null */
+            now: components["schemas"]["UsageNow"] | null;
+            /**
+             * @default {
+             *       "cpu": [],
+             *       "device_memory": [],
+             *       "memory": [],
+             *       "read_rate": [],
+             *       "receive_rate": [],
+             *       "send_rate": [],
+             *       "time": [],
+             *       "utilization": [],
+             *       "write_rate": []
+             *     }
+             */
+            series: components["schemas"]["UsageSeries"];
+        };
+        /**
          * CopyRequest
          * @description What is to be copied, and to which path.
          */
@@ -2931,6 +3133,49 @@ export interface components {
         DeploymentOptions: {
             /** @default {} */
             handler_policies: Record<string, never>;
+        };
+        /**
+         * DeviceSeries
+         * @description The same of one device of one container.
+         */
+        DeviceSeries: {
+            /** @default  */
+            host: string;
+            /** @default [] */
+            memory: (number | null)[];
+            /** @default null */
+            memory_limit: number | null;
+            /** @default  */
+            model: string;
+            name: string;
+            /** @default [] */
+            slices: number[];
+            /** @default [] */
+            time: number[];
+            /** @default [] */
+            utilization: (number | null)[];
+        };
+        /**
+         * DeviceUse
+         * @description How busy one device is, or the instance of one that a container has.
+         *
+         *         ``host`` is the container's name on its session's network; a node's devices have
+         *         none. ``slices`` are those of the device that an instance lies on, counted from 0.
+         */
+        DeviceUse: {
+            /** @default  */
+            host: string;
+            /** @default null */
+            memory: number | null;
+            /** @default null */
+            memory_limit: number | null;
+            /** @default  */
+            model: string;
+            name: string;
+            /** @default [] */
+            slices: number[];
+            /** @default null */
+            utilization: number | null;
         };
         /**
          * DirectoryRequest
@@ -3258,6 +3503,19 @@ export interface components {
             text: string;
             /** @default null */
             why: components["schemas"]["Why"] | null;
+        };
+        /**
+         * EventStreamQuery
+         * @description Facts after number ``after``; without it, from now.
+         *
+         *         With ``usage`` also what sessions use, every two seconds as events named "usage":
+         *         "1" of one's own sessions, "all" of all that one may see.
+         */
+        EventStreamQuery: {
+            /** @default null */
+            after: number | null;
+            /** @default null */
+            usage: string | null;
         };
         /**
          * EventsQuery
@@ -4330,11 +4588,13 @@ export interface components {
         };
         /**
          * ListQuery
-         * @description The parameters of a list of sessions.
+         * @description The parameters of a list of sessions; what is left out narrows nothing.
          */
         ListQuery: {
             /** @default null */
             after: string | null;
+            /** @default null */
+            agent: string | null;
             /** @default 20 */
             limit: number;
             /** @default -created_at */
@@ -4342,7 +4602,130 @@ export interface components {
             /** @default null */
             owner: string | null;
             /** @default null */
+            project: string | null;
+            /** @default null */
+            resource_group: string | null;
+            /** @default null */
+            search: string | null;
+            /** @default null */
             status: string | null;
+            /** @default null */
+            type: string | null;
+        };
+        /**
+         * LiveNode
+         * @description What is used of one whole node now, by whomever.
+         */
+        LiveNode: {
+            agent_id: string;
+            at: number;
+            /** @default null */
+            cpu: number | null;
+            /** @default null */
+            cpu_limit: number | null;
+            /** @default null */
+            cpu_seconds: number | null;
+            /** @default null */
+            device_memory: number | null;
+            /** @default null */
+            device_memory_limit: number | null;
+            /** @default [] */
+            devices: components["schemas"]["DeviceUse"][];
+            /** @default null */
+            memory: number | null;
+            /** @default null */
+            memory_limit: number | null;
+            /** @default null */
+            memory_peak: number | null;
+            name: string;
+            /** @default null */
+            read_bytes: number | null;
+            /** @default null */
+            read_rate: number | null;
+            /** @default null */
+            receive_rate: number | null;
+            /** @default null */
+            received_bytes: number | null;
+            /** @default null */
+            send_rate: number | null;
+            /** @default null */
+            sent_bytes: number | null;
+            /** @default null */
+            utilization: number | null;
+            /** @default null */
+            write_rate: number | null;
+            /** @default null */
+            written_bytes: number | null;
+        };
+        /**
+         * LiveSession
+         * @description What one running session uses now.
+         */
+        LiveSession: {
+            at: number;
+            /** @default null */
+            cpu: number | null;
+            /** @default null */
+            cpu_limit: number | null;
+            /** @default null */
+            cpu_seconds: number | null;
+            /** @default null */
+            device_memory: number | null;
+            /** @default null */
+            device_memory_limit: number | null;
+            /** @default [] */
+            devices: components["schemas"]["DeviceUse"][];
+            /** @default null */
+            memory: number | null;
+            /** @default null */
+            memory_limit: number | null;
+            /** @default null */
+            memory_peak: number | null;
+            /** @default null */
+            read_bytes: number | null;
+            /** @default null */
+            read_rate: number | null;
+            /** @default null */
+            receive_rate: number | null;
+            /** @default null */
+            received_bytes: number | null;
+            /** @default null */
+            send_rate: number | null;
+            /** @default null */
+            sent_bytes: number | null;
+            session_id: string;
+            /** @default null */
+            utilization: number | null;
+            /** @default null */
+            write_rate: number | null;
+            /** @default null */
+            written_bytes: number | null;
+        };
+        /**
+         * LiveUsage
+         * @description What many sessions use now, in no order.
+         *
+         *         A session that runs and is not among them has not been measured lately. ``nodes``
+         *         are told to who may see nodes and asks for everybody's sessions.
+         */
+        LiveUsage: {
+            at: number;
+            /** @default [] */
+            items: components["schemas"]["LiveSession"][];
+            /** @default [] */
+            nodes: components["schemas"]["LiveNode"][];
+        };
+        /**
+         * LiveUsageQuery
+         * @description Which sessions: one's own; with ``owner=*`` all that one may see.
+         *
+         *         Or with ``sessions`` those whose ids are named, separated by commas.
+         */
+        LiveUsageQuery: {
+            /** @default null */
+            owner: string | null;
+            /** @default null */
+            sessions: string | null;
         };
         /**
          * LogQuery
@@ -4407,6 +4790,8 @@ export interface components {
             /** @default [] */
             projects: string[];
             roles: components["schemas"]["Role"][];
+            /** @default true */
+            sees_agents: boolean;
         };
         /**
          * MemberResult
@@ -4960,6 +5345,16 @@ export interface components {
             folders: components["schemas"]["PurgeEntry"][];
         };
         /**
+         * PurgeQuery
+         * @description What is removed along with an item and would otherwise stay, by commas.
+         *
+         *         With users: ``shared-folders``.
+         */
+        PurgeQuery: {
+            /** @default  */
+            also: string;
+        };
+        /**
          * PurgeRequest
          * @description Remove a folder for good. ``name`` is its name, typed once more.
          *
@@ -5003,6 +5398,15 @@ export interface components {
             resource_group: string;
         };
         /**
+         * QueuePlace
+         * @description Where a session stands among ``waiting`` others, as was found out ``at``.
+         */
+        QueuePlace: {
+            at: string;
+            position: number;
+            waiting: number;
+        };
+        /**
          * QueueQuery
          * @description Which part of the queue: ``limit`` entries behind the position ``after``.
          */
@@ -5016,7 +5420,8 @@ export interface components {
          * QuotaRequest
          * @description What a domain, project or user would be guaranteed, and have at most.
          *
-         *         What is left out stays as it is; a ``maximum`` of null is lifted.
+         *         What is left out stays as it is; a ``maximum`` of null is lifted. A project's name
+         *         means it in every domain, ``domain:project`` in that one.
          */
         QuotaRequest: {
             /** @default {} */
@@ -5192,6 +5597,44 @@ export interface components {
             url?: string;
             /** @description Who logs in there. */
             username?: string;
+        };
+        /**
+         * Remain
+         * @description Something on a storage host that the platform does not know.
+         */
+        Remain: {
+            found_at: string;
+            host: string;
+            is_due: boolean;
+            kind: string;
+            name: string;
+            reason: string;
+            /** @enum {unknown} */
+            removable: "alone" | "no" | "repair";
+            scope: string;
+        };
+        /**
+         * RemainsPage
+         * @description A part of what was found.
+         */
+        RemainsPage: {
+            items: components["schemas"]["Remain"][];
+            /** @default null */
+            next: string | null;
+            /** @default false */
+            running: boolean;
+        };
+        /**
+         * RemainsQuery
+         * @description Which of what was found: on one host, and from where on.
+         */
+        RemainsQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default null */
+            host: string | null;
+            /** @default 200 */
+            limit: number;
         };
         /**
          * RescanRequest
@@ -5818,6 +6261,31 @@ export interface components {
             version: number;
         };
         /**
+         * SSHKey
+         * @description What may be known of a keypair's SSH key; all of it is empty without one.
+         *
+         *         ``private_key`` is shown once, when it has been made here.
+         */
+        SSHKey: {
+            /** @default null */
+            changed_at: string | null;
+            /** @default  */
+            fingerprint: string;
+            /** @default  */
+            kind: string;
+            /** @default  */
+            private_key: string;
+            /** @default  */
+            public_key: string;
+        };
+        /**
+         * SSHKeyRequest
+         * @description A private key to use from now on, as OpenSSH writes it, without a passphrase.
+         */
+        SSHKeyRequest: {
+            private_key: string;
+        };
+        /**
          * SchedulerOptions
          * @description How a group's queue is worked off.
          *
@@ -5989,6 +6457,13 @@ export interface components {
             url: string | null;
         };
         /**
+         * SessionChange
+         * @description What can be changed of a session that has not ended: what it is called.
+         */
+        SessionChange: {
+            name: string;
+        };
+        /**
          * SessionContainer
          * @description One container of a session: ``host`` is its name on the session's network.
          *
@@ -6066,11 +6541,18 @@ export interface components {
         /**
          * SessionPage
          * @description One page of sessions; ``next`` is the cursor of the following page.
+         *
+         *         ``places`` are those in the queue of the ones on it that wait, by id, as far as they
+         *         are known already.
          */
         SessionPage: {
             items: components["schemas"]["Session"][];
             /** @default null */
             next: string | null;
+            /** @default {} */
+            places: {
+                [key: string]: components["schemas"]["QueuePlace"];
+            };
         };
         /**
          * SessionRequest
@@ -6090,7 +6572,8 @@ export interface components {
          *         before is known to have stopped then. ``agents`` are the nodes it may run on,
          *         ``preferred_agents`` those that are tried first; both are for administrators.
          *         ``labels`` are what its nodes must be labelled: ``{"gpu": "h100"}``. ``mounts`` are
-         *         virtual folders; those whose names begin with a dot come without being named.
+         *         virtual folders; those whose names begin with a dot come without being named, unless
+         *         ``automatic_mounts`` is false.
          */
         SessionRequest: {
             /** @default [] */
@@ -6101,6 +6584,8 @@ export interface components {
             argv: string[];
             /** @default null */
             attachment: components["schemas"]["Attachment"] | null;
+            /** @default true */
+            automatic_mounts: boolean;
             /** @default null */
             batch_timeout: number | null;
             /** @default null */
@@ -6156,6 +6641,8 @@ export interface components {
         /**
          * SessionResult
          * @description What became of what a session was for; only batch sessions say.
+         *
+         *         Nobody says it of what has not begun, or was stopped by somebody.
          * @enum {unknown}
          */
         SessionResult: "failure" | "success" | "undefined";
@@ -6171,6 +6658,52 @@ export interface components {
          * @enum {unknown}
          */
         SessionType: "batch" | "inference" | "interactive" | "system";
+        /**
+         * SessionUsage
+         * @description What one session uses: now, over the last minutes, and in all.
+         *
+         *         ``now`` is None unless it was measured lately. The minutes are kept in memory only:
+         *         ``kept_from`` says since when there is anything (None: there is nothing yet), and a
+         *         restart of the service begins anew; ``kept_seconds`` is about how much is kept.
+         *         ``totals`` stay. ``containers`` are those of a session that has several, the main
+         *         one first; ``series`` is their sum then.
+         */
+        SessionUsage: {
+            /** @default [] */
+            containers: components["schemas"]["ContainerUsage"][];
+            /** @default [] */
+            devices: components["schemas"]["DeviceSeries"][];
+            /** @default null */
+            kept_from: number | null;
+            kept_seconds: number;
+            /** @default null */
+            now: components["schemas"]["UsageNow"] | null;
+            /**
+             * @default {
+             *       "cpu": [],
+             *       "device_memory": [],
+             *       "memory": [],
+             *       "read_rate": [],
+             *       "receive_rate": [],
+             *       "send_rate": [],
+             *       "time": [],
+             *       "utilization": [],
+             *       "write_rate": []
+             *     }
+             */
+            series: components["schemas"]["UsageSeries"];
+            session_id: string;
+            /** @default null */
+            totals: components["schemas"]["UsageTotals"] | null;
+        };
+        /**
+         * SessionUsageQuery
+         * @description Only what was measured after the moment ``since``, in Unix seconds.
+         */
+        SessionUsageQuery: {
+            /** @default 0 */
+            since: number;
+        };
         /**
          * ShareChange
          * @description A new weight, guarantee or maximum of a domain, of a project in it, or a user.
@@ -6486,6 +7019,29 @@ export interface components {
             verification_url_complete: string;
         };
         /**
+         * StorageCheck
+         * @description What a look at storage hosts has found.
+         */
+        StorageCheck: {
+            grace_hours: number;
+            hosts: string[];
+            items: components["schemas"]["Remain"][];
+            next: string | null;
+            removed: number;
+            running: boolean;
+            silent: string[];
+        };
+        /**
+         * StorageCheckRequest
+         * @description Which host to look through; all, if none is named.
+         */
+        StorageCheckRequest: {
+            /** @default null */
+            host: string | null;
+            /** @default false */
+            repair: boolean;
+        };
+        /**
          * StorageHost
          * @description A storage host as the caller sees it.
          *
@@ -6640,6 +7196,38 @@ export interface components {
             next: string | null;
         };
         /**
+         * UploadPage
+         * @description A part of what is on its way into a folder.
+         */
+        UploadPage: {
+            items: components["schemas"]["UploadShown"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * UploadShown
+         * @description A file on its way into a folder.
+         */
+        UploadShown: {
+            created_at: string;
+            expires_at: string;
+            id: string;
+            length: number;
+            path: string;
+            received: number | null;
+            user: string;
+        };
+        /**
+         * UploadsQuery
+         * @description Which part of a folder's uploads.
+         */
+        UploadsQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default 200 */
+            limit: number;
+        };
+        /**
          * UsageHistory
          * @description What a scope has used of a resource group, day by day.
          */
@@ -6649,6 +7237,55 @@ export interface components {
             project: string | null;
             resource_group: string;
             user: string | null;
+        };
+        /**
+         * UsageNow
+         * @description What a session, one of its containers or a node uses, as measured at ``at``.
+         *
+         *         ``cpu`` is cores, and ``cpu_seconds`` what that came to since the start. ``memory``
+         *         is what is really needed, without what the kernel keeps of files; ``memory_peak`` is
+         *         the most that was ever measured. The four rates are bytes in a second, the four sums
+         *         bytes since the start. ``utilization`` is the mean over those ``devices`` that tell
+         *         it, ``device_memory`` the sum.
+         */
+        UsageNow: {
+            at: number;
+            /** @default null */
+            cpu: number | null;
+            /** @default null */
+            cpu_limit: number | null;
+            /** @default null */
+            cpu_seconds: number | null;
+            /** @default null */
+            device_memory: number | null;
+            /** @default null */
+            device_memory_limit: number | null;
+            /** @default [] */
+            devices: components["schemas"]["DeviceUse"][];
+            /** @default null */
+            memory: number | null;
+            /** @default null */
+            memory_limit: number | null;
+            /** @default null */
+            memory_peak: number | null;
+            /** @default null */
+            read_bytes: number | null;
+            /** @default null */
+            read_rate: number | null;
+            /** @default null */
+            receive_rate: number | null;
+            /** @default null */
+            received_bytes: number | null;
+            /** @default null */
+            send_rate: number | null;
+            /** @default null */
+            sent_bytes: number | null;
+            /** @default null */
+            utilization: number | null;
+            /** @default null */
+            write_rate: number | null;
+            /** @default null */
+            written_bytes: number | null;
         };
         /**
          * UsageQuery
@@ -6672,6 +7309,58 @@ export interface components {
             breaches: string[];
             compared: number;
             drift: number;
+        };
+        /**
+         * UsageSeries
+         * @description What was measured over some minutes: as many values in each list as moments.
+         *
+         *         ``time`` is Unix seconds, oldest first. A list is empty where nothing of the kind
+         *         was measured at all, and has None where something was not.
+         */
+        UsageSeries: {
+            /** @default [] */
+            cpu: (number | null)[];
+            /** @default [] */
+            device_memory: (number | null)[];
+            /** @default [] */
+            memory: (number | null)[];
+            /** @default [] */
+            read_rate: (number | null)[];
+            /** @default [] */
+            receive_rate: (number | null)[];
+            /** @default [] */
+            send_rate: (number | null)[];
+            /** @default [] */
+            time: number[];
+            /** @default [] */
+            utilization: (number | null)[];
+            /** @default [] */
+            write_rate: (number | null)[];
+        };
+        /**
+         * UsageTotals
+         * @description What a session has used in all, over all of its containers and attempts.
+         *
+         *         It is coarse: the last seconds before an end are not measured. ``device_seconds``
+         *         counts a device that was half busy for two seconds as one.
+         */
+        UsageTotals: {
+            /** @default null */
+            cpu_seconds: number | null;
+            /** @default null */
+            device_memory_peak: number | null;
+            /** @default null */
+            device_seconds: number | null;
+            /** @default null */
+            memory_peak: number | null;
+            /** @default null */
+            read_bytes: number | null;
+            /** @default null */
+            received_bytes: number | null;
+            /** @default null */
+            sent_bytes: number | null;
+            /** @default null */
+            written_bytes: number | null;
         };
         /**
          * UsedDay
@@ -7368,6 +8057,37 @@ export interface operations {
             };
         };
     };
+    get_api_accounts_name_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Tell whether an account is locked, and when its password was set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountState"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_api_accounts_name_unlock: {
         parameters: {
             query?: never;
@@ -7386,6 +8106,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AccountState"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_agent_summaries: {
+        parameters: {
+            query?: {
+                search?: string | null;
+                resource_group?: string | null;
+                status?: string | null;
+                architecture?: string | null;
+                limit?: number;
+                after?: string | null;
+                order?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List the nodes of the groups open to oneself, unless they are hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentSummaryPage"];
                 };
             };
             /** @description A refusal */
@@ -7903,7 +8660,10 @@ export interface operations {
     };
     get_api_events: {
         parameters: {
-            query?: never;
+            query?: {
+                after?: number | null;
+                usage?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -8733,6 +9493,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FileOutcomes"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_folders_folder_id_uploads: {
+        parameters: {
+            query?: {
+                limit?: number;
+                after?: string | null;
+            };
+            header?: never;
+            path: {
+                folder_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List what is on its way into a folder; who decides about it sees all. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadPage"];
                 };
             };
             /** @description A refusal */
@@ -10124,6 +10918,132 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Keypair"];
                 };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_keypairs_reference_ssh_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the public part of the key that sessions get; empty without one. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SSHKey"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_api_keypairs_reference_ssh_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SSHKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description Use a private key that one has already. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SSHKey"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_keypairs_reference_ssh_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Make a new key, whose private part is shown this once. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SSHKey"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_keypairs_reference_ssh_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Give sessions no key from now on. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal */
             default: {
@@ -12280,6 +13200,11 @@ export interface operations {
             query?: {
                 status?: string | null;
                 owner?: string | null;
+                search?: string | null;
+                type?: string | null;
+                project?: string | null;
+                resource_group?: string | null;
+                agent?: string | null;
                 limit?: number;
                 after?: string | null;
                 order?: string;
@@ -12460,6 +13385,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ShownSession"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_api_sessions_session_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionChange"];
+            };
+        };
+        responses: {
+            /** @description Give a session that has not ended another name; where it answers stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
                 };
             };
             /** @description A refusal */
@@ -12664,6 +13624,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_sessions_session_id_usage: {
+        parameters: {
+            query?: {
+                since?: number;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read what a session uses: now, in the last minutes, and in all. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionUsage"];
                 };
             };
             /** @description A refusal */
@@ -12998,6 +13991,72 @@ export interface operations {
             };
         };
     };
+    get_api_storage_remains: {
+        parameters: {
+            query?: {
+                host?: string | null;
+                limit?: number;
+                after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List what lies on storage hosts and belongs to nobody. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RemainsPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_storage_remains_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StorageCheckRequest"];
+            };
+        };
+        responses: {
+            /** @description Look through storage hosts now, and clean up if that is asked for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageCheck"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     delete_api_uploads_upload_id: {
         parameters: {
             query?: never;
@@ -13102,6 +14161,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_usage_live: {
+        parameters: {
+            query?: {
+                sessions?: string | null;
+                owner?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read what many sessions use now: one's own, named ones, or all one sees. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LiveUsage"];
+                };
             };
             /** @description A refusal */
             default: {
@@ -13479,7 +14570,9 @@ export interface operations {
     };
     delete_api_users_reference: {
         parameters: {
-            query?: never;
+            query?: {
+                also?: string;
+            };
             header?: never;
             path: {
                 reference: string;

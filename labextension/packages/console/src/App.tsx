@@ -2,25 +2,33 @@ import {
   changeLanguage,
   createQueryClient,
   HostProvider,
+  leaveThen,
   LiveSessions,
+  numbered,
+  Pages,
+  Uploads,
   type Host,
   type Language
 } from '@backendai/ui';
 import { useColorMode, useToasts } from '@backendai/ui/kit';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { useEffect, useMemo, useState } from 'react';
+import { useCallback, useEffect, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Router, useLocation } from 'wouter';
-import { api, hub, openEvents, prefix } from './host';
+import { addressOf, api, hub, openEvents, prefix, writeHeaders } from './host';
 import { rememberLanguage } from './language';
-import { Pages } from './Pages';
 import { Shell } from './Shell';
 
 export function App(): JSX.Element {
   const [client] = useState(createQueryClient);
   return (
     <QueryClientProvider client={client}>
-      <Router base={prefix.replace(/\/$/, '')}>
+      <Router
+        base={prefix.replace(/\/$/, '')}
+        aroundNav={(navigate, to, options) =>
+          leaveThen(() => navigate(to, { ...options, state: numbered(options?.replace) }))
+        }
+      >
         <HostedPages />
       </Router>
     </QueryClientProvider>
@@ -30,39 +38,50 @@ export function App(): JSX.Element {
 function HostedPages(): JSX.Element {
   const { t, i18n } = useTranslation();
   const { mode } = useColorMode();
-  const { notify, toasts } = useToasts(t('app.close'));
+  const notices = useToasts({ close: t('app.close'), undo: t('notices.undo') });
+  const { notify, toasts } = notices;
   const [, navigate] = useLocation();
   const language = i18n.language as Language;
   useEffect(() => {
     document.documentElement.lang = language;
   }, [language]);
+  const choose = useCallback(
+    (chosen: Language): void => {
+      rememberLanguage(chosen);
+      void changeLanguage(i18n, chosen);
+    },
+    [i18n]
+  );
   const host = useMemo<Host>(
     () => ({
       kind: 'console',
       api,
       openEvents,
+      addressOf,
+      writeHeaders,
       notify,
-      sessionHref: id => `${prefix}sessions/${id}`,
-      navigate: href => navigate(href.slice(prefix.length - 1)),
+      hrefOf: path => `${prefix}${path.slice(1)}`,
+      open: path => navigate(path),
       launchHref: server => (server ? `${hub}spawn/${server}` : `${hub}spawn`),
+      retitle: title => {
+        document.title = title;
+      },
       login: () => window.location.reload(),
       language,
+      setLanguage: choose,
       colorMode: mode,
       visible: true
     }),
-    [notify, navigate, language, mode]
+    [notify, navigate, language, mode, choose]
   );
-  const choose = (chosen: Language): void => {
-    rememberLanguage(chosen);
-    void changeLanguage(i18n, chosen);
-  };
   return (
     <HostProvider value={host}>
       <LiveSessions>
-        <Shell onLanguage={choose}>
+        <Shell onLanguage={choose} notices={notices}>
           <Pages />
         </Shell>
       </LiveSessions>
+      <Uploads />
       {toasts}
     </HostProvider>
   );

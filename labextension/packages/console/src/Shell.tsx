@@ -1,35 +1,27 @@
-import { LANGUAGES, meQuery, useHost, type Language } from '@backendai/ui';
-import { Drawer, IconButton, MenuButton, useColorMode } from '@backendai/ui/kit';
+import { LANGUAGES, meQuery, PAGES, useHost, type Language, type Page } from '@backendai/ui';
+import { Drawer, IconButton, MenuButton, useColorMode, type Notices } from '@backendai/ui/kit';
 import { useQuery } from '@tanstack/react-query';
-import {
-  Activity,
-  House,
-  Languages,
-  LogOut,
-  Menu,
-  Moon,
-  Server,
-  SquareTerminal,
-  Sun,
-  UserRound,
-  type LucideIcon
-} from 'lucide-react';
-import { useEffect, useState, type MouseEvent, type ReactNode } from 'react';
+import { Activity, House, Languages, LogOut, Menu, Moon, Sun, UserRound } from 'lucide-react';
+import { useEffect, useId, useState, type MouseEvent, type ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Link, useLocation } from 'wouter';
+import { useKeptFocus } from './focus';
 import { hub } from './host';
+import { NoticeBell } from './NoticeBell';
 
 interface Props {
   onLanguage(language: Language): void;
+  notices: Notices;
   children: ReactNode;
 }
 
 /** What surrounds every page: the ways to the others, and who is logged in. */
-export function Shell({ onLanguage, children }: Props): JSX.Element {
+export function Shell({ onLanguage, notices, children }: Props): JSX.Element {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);
   const [location] = useLocation();
   useEffect(() => setOpen(false), [location]);
+  useKeptFocus();
   return (
     <div className="bai-root bai-shell">
       <a className="bai-skip" href="#main" onClick={skipToMain}>
@@ -43,9 +35,9 @@ export function Shell({ onLanguage, children }: Props): JSX.Element {
         </span>
         <Link href="/" className="bai-brand">
           <Activity size={22} aria-hidden />
-          {t('app.name')}
+          <span className="bai-brand-name">{t('app.name')}</span>
         </Link>
-        <HeaderActions onLanguage={onLanguage} />
+        <HeaderActions onLanguage={onLanguage} notices={notices} />
       </header>
       <nav className="bai-side" aria-label={t('nav.label')}>
         <Ways />
@@ -71,44 +63,63 @@ function skipToMain(event: MouseEvent): void {
 function Ways(): JSX.Element {
   const { t } = useTranslation();
   const me = useQuery(meQuery(useHost())).data;
+  const ways = PAGES.filter(page => page.way && (!page.admits || (me && page.admits(me))));
+  const title = useId();
+  const site = ways.filter(page => page.way?.group === 'site');
   return (
-    <ul className="bai-ways">
-      <Way href="/" Icon={SquareTerminal} text={t('nav.sessions')} also="/sessions" />
-      {me?.roles.includes('superadmin') ? (
-        <Way href="/nodes" Icon={Server} text={t('nav.nodes')} />
+    <>
+      <ul className="bai-ways">
+        {ways.map(page =>
+          page.way?.group === 'work' ? <Way key={page.path} {...page} /> : null
+        )}
+      </ul>
+      {site.length ? (
+        <>
+          <h2 className="bai-ways-title" id={title}>
+            {t('nav.site')}
+          </h2>
+          <ul className="bai-ways" aria-labelledby={title}>
+            {site.map(page => (
+              <Way key={page.path} {...page} />
+            ))}
+          </ul>
+        </>
       ) : null}
-      <li className="bai-ways-end">
-        <a href={`${hub}home`}>
-          <House size={18} aria-hidden />
-          {t('nav.hub')}
-        </a>
-      </li>
-    </ul>
+      <ul className="bai-ways bai-ways-end">
+        <li>
+          <a href={`${hub}home`}>
+            <House size={18} aria-hidden />
+            {t('nav.hub')}
+          </a>
+        </li>
+      </ul>
+    </>
   );
 }
 
-interface WayProps {
-  href: string;
-  Icon: LucideIcon;
-  text: string;
-  /** Pages below this one belong here too. */
-  also?: string;
-}
-
-function Way({ href, Icon, text, also }: WayProps): JSX.Element {
+/** Pages below this one belong here too. */
+function Way({ path, way }: Page): JSX.Element | null {
+  const { t } = useTranslation();
   const [location] = useLocation();
-  const here = location === href || (also !== undefined && location.startsWith(also));
+  if (!way) {
+    return null;
+  }
+  const { Icon, text, Beside, also = [] } = way;
+  const here = [path, ...also].some(
+    each => location === each || (each !== '/' && location.startsWith(`${each}/`))
+  );
   return (
     <li>
-      <Link href={href} aria-current={here ? 'page' : undefined}>
+      <Link href={path} aria-current={here ? 'page' : undefined}>
         <Icon size={18} aria-hidden />
-        {text}
+        {t(text)}
+        {Beside ? <Beside /> : null}
       </Link>
     </li>
   );
 }
 
-function HeaderActions({ onLanguage }: { onLanguage: Props['onLanguage'] }): JSX.Element {
+function HeaderActions({ onLanguage, notices }: Omit<Props, 'children'>): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
@@ -116,6 +127,7 @@ function HeaderActions({ onLanguage }: { onLanguage: Props['onLanguage'] }): JSX
   const dark = mode === 'dark';
   return (
     <div className="bai-header-actions">
+      <NoticeBell notices={notices} />
       <MenuButton
         label={t('header.language')}
         icon={<Languages size={18} aria-hidden />}

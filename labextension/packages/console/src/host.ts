@@ -22,6 +22,11 @@ function xsrfToken(): string {
   return match?.[1] ? decodeURIComponent(match[1]) : '';
 }
 
+/** Where the API answers: `/api/me` and whatever follows. */
+export const addressOf = (path: string): string => `${prefix}${path.replace(/^\//, '')}`;
+
+export const writeHeaders = (): Record<string, string> => ({ 'X-XSRFToken': xsrfToken() });
+
 async function fetchHere(request: Request): Promise<Response> {
   if (!SAFE.includes(request.method)) {
     request.headers.set('X-XSRFToken', xsrfToken());
@@ -34,7 +39,7 @@ async function fetchHere(request: Request): Promise<Response> {
 export const api: Api = createApi(fetchHere, prefix);
 
 export function openEvents(after: string, signal: AbortSignal): Promise<Response> {
-  const query = after ? `?${new URLSearchParams({ after }).toString()}` : '';
+  const query = new URLSearchParams({ usage: '1', ...(after ? { after } : {}) }).toString();
   const headers = { Accept: 'text/event-stream' };
-  return fetchHere(new Request(`${prefix}api/events${query}`, { signal, headers }));
+  return fetchHere(new Request(`${prefix}api/events?${query}`, { signal, headers }));
 }

@@ -1,7 +1,7 @@
 import { createTranslator } from '@backendai/ui';
 import { KitTheme } from '@backendai/ui/kit';
 import '@backendai/ui/styles/tokens.css';
-import '@backendai/ui/styles/kit.css';
+import '@backendai/ui/styles/pages.css';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { I18nextProvider } from 'react-i18next';

@@ -108,10 +108,12 @@ function finder(address: string | undefined): FindFolders | undefined {
   };
 }
 
-/** What was chosen before, with the folders that a link to this page names. */
+/** What was chosen before, or what a link to this page says instead. */
 function readGiven({ options, serverName }: DOMStringMap): GivenSpec {
-  const given = readJson<GivenSpec>(options) ?? {};
-  const linked = new URLSearchParams(window.location.hash.slice(1)).getAll('mounts');
+  const hash = new URLSearchParams(window.location.hash.slice(1));
+  const chosen = readJson<GivenSpec>(hash.get('spec') ?? '');
+  const given = chosen ?? readJson<GivenSpec>(options) ?? {};
+  const linked = hash.getAll('mounts');
   return {
     ...(serverName ? { name: serverName } : {}),
     ...given,
@@ -130,7 +132,7 @@ async function start(place: HTMLElement): Promise<void> {
     document.documentElement.lang === 'en' ? null : document.documentElement.lang,
     ...navigator.languages
   ]);
-  const translator = await createTranslator(language);
+  const translator = await createTranslator(language, ['launch']);
   const field = specField(place);
   const handle = createRef<LaunchFormHandle>();
   const form = place.closest('form');

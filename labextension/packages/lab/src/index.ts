@@ -1,81 +1,220 @@
-/**
- * Backend.AI in JupyterLab: a panel of sessions, and this session's name below.
- *
- * Only what is needed at the start is here; the panel's page loads when it is opened.
- */
+/** The plugin. It loads with JupyterLab, so it only says what there is. */
 import {
   ILayoutRestorer,
   type JupyterFrontEnd,
   type JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { IThemeManager } from '@jupyterlab/apputils';
+import {
+  ICommandPalette,
+  IThemeManager,
+  MainAreaWidget,
+  WidgetTracker
+} from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import { findThisSession } from './platform';
-import { SessionsPanel } from './widget';
+import { askBeforeClosing } from './closing';
+import { lookAround } from './platform';
+import { dataIcon, Place, sessionsIcon, Stage } from './stage';
+import { say, speak, type Word } from './words';
 
 const PLUGIN_ID = '@backendai/lab:plugin';
+const OPEN = 'backendai:open';
+
+/** Commands of the palette and the launcher: what opens which page. */
+const PAGES: readonly { id: string; word: Word; path: string; hint?: Word; rank?: number }[] = [
+  { id: 'backendai:launch', word: 'launch', path: '/launch', hint: 'launchHint', rank: 1 },
+  { id: 'backendai:data', word: 'openData', path: '/data', hint: 'dataHint', rank: 2 },
+  { id: 'backendai:sessions', word: 'openSessions', path: '/sessions' },
+  { id: 'backendai:dashboard', word: 'openDashboard', path: '/dashboard' },
+  { id: 'backendai:settings', word: 'openSettings', path: '/settings' }
+];
 
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
-  description: 'Shows the sessions of a Backend.AI cluster.',
+  description: 'Sessions and folders of a Backend.AI cluster.',
   autoStart: true,
-  optional: [ILayoutRestorer, IStatusBar, IThemeManager, ITranslator, ISettingRegistry],
+  optional: [
+    ILayoutRestorer,
+    IStatusBar,
+    IThemeManager,
+    ITranslator,
+    ISettingRegistry,
+    ICommandPalette,
+    ILauncher
+  ],
   activate: (
     app: JupyterFrontEnd,
     restorer: ILayoutRestorer | null,
     statusBar: IStatusBar | null,
     themes: IThemeManager | null,
     translator: ITranslator | null,
-    settings: ISettingRegistry | null
+    registry: ISettingRegistry | null,
+    palette: ICommandPalette | null,
+    launcher: ILauncher | null
   ) => {
-    const panel = new SessionsPanel(app.serviceManager.serverSettings);
-    app.shell.add(panel, 'left', { rank: 650 });
-    restorer?.add(panel, panel.id);
-    followTheme(panel, themes);
-    void followLanguage(panel, translator, settings);
+    const stage = new Stage(app.serviceManager.serverSettings, path => {
+      void app.commands.execute(OPEN, { path });
+    });
+    addTabs(app, stage, restorer);
+    const panels = addPanels(app, stage, restorer);
+    addCommands(app, palette, launcher);
+    followTheme(stage, themes);
+    const renamed = (): void => {
+      panels.forEach(({ panel, word }) => {
+        panel.title.caption = say(word);
+      });
+      app.commands.notifyCommandChanged();
+    };
+    void followLanguage(stage, translator, registry, renamed);
     if (statusBar) {
       void app.restored.then(() => showThisSession(app, statusBar));
     }
   }
 };
 
-function followTheme(panel: SessionsPanel, themes: IThemeManager | null): void {
+function addTabs(app: JupyterFrontEnd, stage: Stage, restorer: ILayoutRestorer | null): void {
+  const tracker = new WidgetTracker<MainAreaWidget<Place>>({ namespace: 'backendai' });
+  const pathOf = (tab: MainAreaWidget<Place>): string => tab.content.path;
+  app.commands.addCommand(OPEN, {
+    label: () => say('category'),
+    execute: args => {
+      const path = typeof args.path === 'string' ? args.path : '/';
+      const tab = tracker.find(known => pathOf(known) === path) ?? makeTab(stage, path);
+      if (!tracker.has(tab)) {
+        tab.content.changed.connect(() => void tracker.save(tab));
+        void tracker.add(tab);
+      }
+      if (!tab.isAttached) {
+        app.shell.add(tab, 'main');
+      }
+      app.shell.activateById(tab.id);
+    }
+  });
+  if (restorer) {
+    void restorer.restore(tracker, {
+      command: OPEN,
+      args: tab => ({ path: pathOf(tab) }),
+      name: pathOf
+    });
+  }
+}
+
+let tabs = 0;
+
+function makeTab(stage: Stage, path: string): MainAreaWidget<Place> {
+  const place = new Place(stage, 'page', path);
+  const tab = new MainAreaWidget({ content: place });
+  askBeforeClosing(tab, go => place.leave(go));
+  tabs += 1;
+  tab.id = `backendai-tab-${tabs}`;
+  tab.title.icon = path.startsWith('/data') ? dataIcon : sessionsIcon;
+  tab.title.closable = true;
+  tab.toolbar.hide();
+  tab.content.title.label = say('category');
+  return tab;
+}
+
+interface Panel {
+  panel: Place;
+  word: Word;
+}
+
+function addPanels(
+  app: JupyterFrontEnd,
+  stage: Stage,
+  restorer: ILayoutRestorer | null
+): readonly Panel[] {
+  const panels = [
+    { panel: new Place(stage, 'sessions', '/sessions'), word: 'sessionsPanel' },
+    { panel: new Place(stage, 'data', '/data'), word: 'dataPanel' }
+  ] as const;
+  panels.forEach(({ panel, word }, index) => {
+    panel.id = `backendai-${panel.kind}`;
+    panel.title.icon = panel.kind === 'data' ? dataIcon : sessionsIcon;
+    panel.title.caption = say(word);
+    app.shell.add(panel, 'left', { rank: 650 + index });
+    restorer?.add(panel, panel.id);
+  });
+  return panels;
+}
+
+function addCommands(
+  app: JupyterFrontEnd,
+  palette: ICommandPalette | null,
+  launcher: ILauncher | null
+): void {
+  for (const { id, word, path, hint, rank } of PAGES) {
+    app.commands.addCommand(id, {
+      label: () => say(word),
+      caption: () => say(hint ?? word),
+      icon: path.startsWith('/data') ? dataIcon : sessionsIcon,
+      execute: () => app.commands.execute(OPEN, { path })
+    });
+    palette?.addItem({ command: id, category: 'Backend.AI' });
+    if (rank !== undefined) {
+      launcher?.add({ command: id, category: 'Backend.AI', rank });
+    }
+  }
+}
+
+function followTheme(stage: Stage, themes: IThemeManager | null): void {
   const follow = (): void => {
     const theme = themes?.theme;
-    panel.colorMode = !themes || !theme || themes.isLight(theme) ? 'light' : 'dark';
+    stage.set({ colorMode: !themes || !theme || themes.isLight(theme) ? 'light' : 'dark' });
   };
   themes?.themeChanged.connect(follow);
   follow();
 }
 
 async function followLanguage(
-  panel: SessionsPanel,
+  stage: Stage,
   translator: ITranslator | null,
-  registry: ISettingRegistry | null
+  registry: ISettingRegistry | null,
+  renamed: () => void
 ): Promise<void> {
-  // JupyterLab has no Thai of its own, so the panel can differ from it.
+  // JupyterLab has no Thai of its own, so our pages can differ from it.
   const own = translator?.languageCode ?? 'en';
-  panel.language = own;
+  const adopt = (language: string): void => {
+    stage.set({ language });
+    void speak(language).then(renamed);
+  };
+  adopt(own);
   const settings = await registry?.load(PLUGIN_ID);
   const follow = (): void => {
     const chosen = settings?.get('language').composite;
-    panel.language = typeof chosen === 'string' && chosen !== 'auto' ? chosen : own;
+    adopt(typeof chosen === 'string' && chosen !== 'auto' ? chosen : own);
   };
-  settings?.changed.connect(follow);
-  follow();
+  if (settings) {
+    settings.changed.connect(follow);
+    follow();
+  }
 }
 
 async function showThisSession(app: JupyterFrontEnd, statusBar: IStatusBar): Promise<void> {
-  const session = await findThisSession(app.serviceManager.serverSettings);
-  if (!session) {
+  const found = await lookAround(app.serviceManager.serverSettings);
+  if (!found) {
     return; // JupyterLab runs somewhere else, or the platform does not answer
   }
+  const { name, image, count } = found;
+  const button = document.createElement('button');
+  button.type = 'button';
+  // Our styles come with the first page that is opened; this stands there before.
+  Object.assign(button.style, {
+    border: 'none',
+    padding: '0',
+    background: 'none',
+    color: 'inherit',
+    font: 'inherit',
+    cursor: 'pointer'
+  });
+  button.textContent = say('status', { name, count });
+  button.title = say('statusHint', { name, image });
+  button.addEventListener('click', () => app.shell.activateById('backendai-sessions'));
   const item = new Widget();
-  item.node.textContent = session.name;
-  item.node.title = `Backend.AI: ${session.name}, ${session.image}`;
+  item.node.append(button);
   item.addClass('jp-StatusBar-TextItem');
   statusBar.registerStatusItem(`${PLUGIN_ID}:session`, { item, align: 'left', rank: 90 });
 }

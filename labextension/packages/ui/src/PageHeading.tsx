@@ -13,13 +13,12 @@ let first = true;
 /** The page's only h1. It takes the focus when one page replaces another. */
 export function PageHeading({ title, beside, children }: Props): JSX.Element {
   const { t } = useTranslation();
-  const owns = useHost().kind === 'console';
+  const { kind, retitle } = useHost();
+  const owns = kind === 'console';
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    if (owns) {
-      document.title = `${title} · ${t('app.name')}`;
-    }
-  }, [owns, title, t]);
+    retitle(owns ? `${title} · ${t('app.name')}` : title);
+  }, [owns, retitle, title, t]);
   useEffect(() => {
     // On the first page the browser's own start of the document is the right place.
     if (owns && !first) {

@@ -55,8 +55,15 @@ export function showAmount(slot: string, amount: number, language: string): stri
   return `${number(rest, language, 1)} ${names[power]}`;
 }
 
+/* Making a format takes longer than using it; lists have hundreds of amounts. */
+const formats = new Map<string, Intl.NumberFormat>();
+
 export function number(value: number, language: string, digits = 1): string {
-  return new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value);
+  const key = `${language} ${digits}`;
+  const format =
+    formats.get(key) ?? new Intl.NumberFormat(language, { maximumFractionDigits: digits });
+  formats.set(key, format);
+  return format.format(value);
 }
 
 /** Counted among the limits beside the slots, though no node has any. */

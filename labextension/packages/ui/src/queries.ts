@@ -1,5 +1,5 @@
 /** Every question the pages ask the service, and the cache keys of the answers. */
-import { ApiError, unwrap, type Session } from '@backendai/api';
+import { ApiError, unwrap, type Session, type SessionPage } from '@backendai/api';
 import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-query';
 import type { Host } from './host';
 import { EVERYBODY, type SessionsView } from './sessions/view';
@@ -13,6 +13,14 @@ export const keys = {
   page: (view: SessionsView) => ['sessions', view] as const,
   session: (id: string) => ['session', id] as const,
   history: (id: string) => ['session', id, 'history'] as const,
+  /** What one's own sessions use now. */
+  usage: ['usage'] as const,
+  usageOf: (id: string) => ['session', id, 'usage'] as const,
+  log: (id: string, host: string, attempt: number | null) =>
+    ['session', id, 'log', host, attempt] as const,
+  resources: (project: string, group: string) => ['resources', project, group] as const,
+  /** Where one stands in the queue, as its list was told. */
+  place: (id: string) => ['place', id] as const,
   /** Written by the event stream alone. */
   why: (id: string) => ['why', id] as const
 };
@@ -23,10 +31,13 @@ export function createQueryClient(): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: 30_000,
+        // Without a network the service may still be near, or its absence is told.
+        networkMode: 'always',
         retry: (failures, error) =>
           failures < MAX_TRIES &&
           (!(error instanceof ApiError) || error.status === 0 || error.status >= 500)
-      }
+      },
+      mutations: { networkMode: 'always' }
     }
   });
 }
@@ -39,23 +50,60 @@ export const meQuery = ({ api, visible }: Host) =>
     enabled: visible
   });
 
-export const pageQuery = ({ api, visible }: Host, view: SessionsView, polling: boolean) =>
+/** Read a page of sessions; `me` is who asks, whose own need not be named. */
+export function loadSessions(
+  { api }: Pick<Host, 'api'>,
+  view: SessionsView,
+  me: string,
+  signal: AbortSignal
+): Promise<SessionPage> {
+  const { status, owner, order, limit, after, search, type, project, group } = view;
+  const given = { search, type, project, resource_group: group, after };
+  const query = {
+    status,
+    order,
+    limit,
+    // Without an owner the service answers with one's own.
+    ...(owner && owner !== me ? { owner } : {}),
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value))
+  };
+  return unwrap(api.GET('/api/sessions', { params: { query }, signal }));
+}
+
+/** Who has left the queue stands somewhere else when it waits again. */
+export function leavePlace(client: QueryClient, { id, status }: Session): void {
+  if (status !== 'PENDING' && client.getQueryData(keys.place(id))) {
+    client.setQueryData(keys.place(id), null);
+  }
+}
+
+/** Remember where those on a page stand in the queue. */
+export function keepPlaces(client: QueryClient, page: SessionPage): SessionPage {
+  page.items.forEach(session => leavePlace(client, session));
+  for (const [id, place] of Object.entries(page.places ?? {})) {
+    client.setQueryData(keys.place(id), place);
+  }
+  return page;
+}
+
+export const pageQuery = (host: Host, view: SessionsView, polling: boolean) =>
   queryOptions({
     queryKey: keys.page(view),
-    queryFn: ({ signal }) => {
-      const { status, order, owner, after, limit } = view;
-      const query = {
-        status,
-        order,
-        limit,
-        // Without an owner the service answers with one's own.
-        ...(owner === EVERYBODY ? { owner } : {}),
-        ...(after ? { after } : {})
-      };
-      return unwrap(api.GET('/api/sessions', { params: { query }, signal }));
+    queryFn: async ({ client, signal }) => {
+      const me = view.owner === EVERYBODY ? '' : view.owner;
+      return keepPlaces(client, await loadSessions(host, view, me, signal));
     },
     placeholderData: keepPreviousData,
     refetchInterval: polling ? POLL : false,
+    enabled: host.visible
+  });
+
+/** What can be launched by whom, and what is free: of one project and resource group. */
+export const resourcesQuery = ({ api, visible }: Host, project = '', group = '') =>
+  queryOptions({
+    queryKey: keys.resources(project, group),
+    queryFn: ({ signal }) => unwrap(api.GET('/api/resources', { signal })),
+    staleTime: 10_000,
     enabled: visible
   });
 

@@ -15,9 +15,11 @@ import { Badge } from '../kit/Badge';
 import { Meter } from '../kit/Meter';
 import { RelativeTime } from '../kit/RelativeTime';
 import { Banner, EmptyState, Skeleton } from '../kit/States';
+import { Siblings } from '../nouns/Siblings';
 import { PageHeading } from '../PageHeading';
+import { PageLink } from '../PageLink';
 import { agentsQuery } from '../queries';
-import { LoadError } from '../sessions/SessionList';
+import { LoadError } from '../LoadError';
 import { slotTitle } from '../slots';
 
 /** The machines behind the sessions: how full they are, and what keeps users apart. */
@@ -29,6 +31,7 @@ export function AgentsPage(): JSX.Element {
   return (
     <>
       <PageHeading title={t('nodes.title')} />
+      <Siblings path="/nodes" />
       {forbidden ? (
         <Banner tone="warning" icon={<CircleAlert size={18} />}>
           {t('nodes.forbidden')}
@@ -63,34 +66,62 @@ const LOOKS = {
   TERMINATED: { tone: 'neutral', Icon: CircleOff }
 } as const;
 
-function AgentCard({ agent }: { agent: Agent }): JSX.Element {
+export function AgentBadges({
+  agent
+}: {
+  agent: Pick<Agent, 'status' | 'schedulable'>;
+}): JSX.Element {
+  const { t } = useTranslation();
+  const { tone, Icon } = LOOKS[agent.status] ?? LOOKS.SUSPECT;
+  return (
+    <>
+      <Badge tone={tone} icon={<Icon size={14} />}>
+        {t(`nodes.${agent.status}`, { defaultValue: agent.status })}
+      </Badge>
+      {agent.schedulable ? null : (
+        <Badge tone="neutral" icon={<CirclePause size={14} />}>
+          {t('nodes.closed')}
+        </Badge>
+      )}
+    </>
+  );
+}
+
+export function AgentSeen({ agent }: { agent: Agent }): JSX.Element {
   const { t } = useTranslation();
   const { language } = useHost();
-  const { tone, Icon } = LOOKS[agent.status] ?? LOOKS.SUSPECT;
-  const { version, architecture, last_seen_at: seen, unknown_containers: unknown } = agent;
+  const { version, architecture, last_seen_at: seen } = agent;
+  return (
+    <p className="bai-help">
+      {t('nodes.version', { version, architecture })}
+      {seen ? (
+        <>
+          {' · '}
+          {t('nodes.seen')} <RelativeTime iso={seen} language={language} />
+        </>
+      ) : null}
+    </p>
+  );
+}
+
+function AgentCard({ agent }: { agent: Agent }): JSX.Element {
+  const { t } = useTranslation();
+  const { unknown_containers: unknown, drain } = agent;
   const heading = `node-${agent.id}`;
   return (
     <article className="bai-card" aria-labelledby={heading}>
       <div className="bai-card-head">
-        <h2 id={heading}>{agent.name}</h2>
-        <Badge tone={tone} icon={<Icon size={14} />}>
-          {t(`nodes.${agent.status}`, { defaultValue: agent.status })}
-        </Badge>
-        {agent.schedulable ? null : (
-          <Badge tone="neutral" icon={<CirclePause size={14} />}>
-            {t('nodes.closed')}
-          </Badge>
-        )}
+        <h2 id={heading}>
+          <PageLink to={`/nodes/${agent.id}`}>{agent.name}</PageLink>
+        </h2>
+        <AgentBadges agent={agent} />
       </div>
-      <p className="bai-help">
-        {t('nodes.version', { version, architecture })}
-        {seen ? (
-          <>
-            {' · '}
-            {t('nodes.seen')} <RelativeTime iso={seen} language={language} />
-          </>
-        ) : null}
-      </p>
+      <AgentSeen agent={agent} />
+      {drain ? (
+        <p className="bai-reason">
+          {t('nodes.drainedBy', { by: drain.by })} {drain.reason}
+        </p>
+      ) : null}
       <AgentMeters agent={agent} />
       <AgentIsolation agent={agent} />
       {unknown?.length ? (
@@ -102,7 +133,11 @@ function AgentCard({ agent }: { agent: Agent }): JSX.Element {
   );
 }
 
-function AgentMeters({ agent }: { agent: Agent }): JSX.Element {
+export function AgentMeters({
+  agent
+}: {
+  agent: Pick<Agent, 'capacity' | 'used'>;
+}): JSX.Element {
   const { t } = useTranslation();
   const { language } = useHost();
   return (
@@ -122,7 +157,7 @@ function AgentMeters({ agent }: { agent: Agent }): JSX.Element {
   );
 }
 
-function AgentIsolation({ agent }: { agent: Agent }): JSX.Element {
+export function AgentIsolation({ agent }: { agent: Agent }): JSX.Element {
   const { t } = useTranslation();
   const { tier, runtime, limits, network, multi_user: shared, notes = [] } = agent.isolation;
   const facts = [

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import en from './en.json';
-import ja from './ja.json';
-import ko from './ko.json';
-import th from './th.json';
 import { canOpen, STATUSES } from '../sessions/status';
-import { pickLanguage } from './index';
+import { changeLanguage, createTranslator, hasAreas, loadAreas, pickLanguage } from './index';
 
 interface Catalogue {
   [key: string]: string | Catalogue;
@@ -20,9 +16,19 @@ function flatten(catalogue: Catalogue, path = ''): Record<string, string> {
   );
 }
 
+/** Every area of one language, as one catalogue. */
+function gather(language: string): Catalogue {
+  const files = import.meta.glob<{ default: Catalogue }>('./*/*.json', { eager: true });
+  const mine = Object.entries(files).filter(([name]) => name.startsWith(`./${language}/`));
+  const tops = mine.flatMap(([, file]) => Object.keys(file.default));
+  // Areas are merged into one: what two of them say, one of them would not.
+  expect(tops).toEqual([...new Set(tops)]);
+  return Object.assign({}, ...mine.map(([, file]) => file.default)) as Catalogue;
+}
+
 const placeholders = (text: string): string[] =>
   [...text.matchAll(/{{(\w+)}}/g)].map(m => m[0]).sort();
-const english = flatten(en);
+const english = flatten(gather('en'));
 
 describe('the states of sessions', () => {
   test('all have a word and a hint', () => {
@@ -36,8 +42,8 @@ describe('the states of sessions', () => {
   });
 });
 
-describe.each(Object.entries({ ko, ja, th }))('the catalogue of %s', (_, catalogue) => {
-  const translated = flatten(catalogue);
+describe.each(['ko', 'ja', 'th'])('the catalogue of %s', language => {
+  const translated = flatten(gather(language));
 
   test('says exactly what the English one says', () => {
     expect(Object.keys(translated).sort()).toEqual(Object.keys(english).sort());
@@ -62,7 +68,8 @@ describe.each(Object.entries({ ko, ja, th }))('the catalogue of %s', (_, catalog
         /[a-z]{4}/.test((english[key] ?? '').replace(/{{\w+}}/g, ''))
     );
 
-    expect(same).toEqual(['app.name']);
+    // The product's name is the same everywhere.
+    expect(same).toEqual(['app.name', 'lab.category']);
   });
 });
 
@@ -70,4 +77,15 @@ test('the first language that we speak is chosen', () => {
   expect(pickLanguage([null, 'fr-FR', 'ko_KR', 'en'])).toBe('ko');
   expect(pickLanguage(['th-TH'])).toBe('th');
   expect(pickLanguage(['fr', undefined])).toBe('en');
+});
+
+test('an area is loaded once it is needed, in each language spoken from then on', async () => {
+  const translator = await createTranslator('ko');
+  expect(hasAreas(translator, ['nodes'])).toBe(false);
+
+  await loadAreas(translator, ['nodes']);
+  await changeLanguage(translator, 'th');
+
+  expect(hasAreas(translator, ['nodes'])).toBe(true);
+  expect(translator.exists('nodes.title', { fallbackLng: [] })).toBe(true);
 });

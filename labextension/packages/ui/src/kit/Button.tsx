@@ -1,5 +1,6 @@
 import MuiButton from '@mui/material/Button';
 import MuiIconButton from '@mui/material/IconButton';
+import { LoaderCircle } from 'lucide-react';
 import type { MouseEventHandler, ReactNode, Ref } from 'react';
 
 interface Common {
@@ -11,6 +12,8 @@ interface Common {
   'aria-haspopup'?: 'menu' | 'dialog';
   'aria-expanded'?: boolean;
   'aria-label'?: string;
+  'aria-disabled'?: boolean;
+  'aria-describedby'?: string;
   title?: string;
 }
 
@@ -19,6 +22,10 @@ interface ButtonProps extends Common {
   size?: 'small' | 'medium';
   icon?: ReactNode;
   autoFocus?: boolean;
+  /** Sends the form it stands in. */
+  submits?: boolean;
+  /** What it asked for is under way. */
+  busy?: boolean;
   children: ReactNode;
 }
 
@@ -28,6 +35,8 @@ export function Button({
   icon,
   href,
   newTab = false,
+  submits = false,
+  busy = false,
   children,
   ...rest
 }: ButtonProps): JSX.Element {
@@ -37,8 +46,10 @@ export function Button({
       variant={variant}
       color={kind === 'danger' ? 'error' : kind === 'primary' ? 'primary' : 'inherit'}
       size={size}
-      startIcon={icon}
+      startIcon={busy ? <LoaderCircle size={16} aria-hidden className="bai-spin" /> : icon}
+      aria-busy={busy || undefined}
       className={`bai-button bai-button-${kind}`}
+      {...(submits ? { type: 'submit' } : {})}
       {...(href === undefined ? {} : linkTo(href, newTab))}
       {...rest}
     >
@@ -49,6 +60,8 @@ export function Button({
 
 interface IconButtonProps extends Common {
   label: string;
+  /** Sends the form it stands in. */
+  submits?: boolean;
   children: ReactNode;
   buttonRef?: Ref<HTMLButtonElement>;
 }
@@ -58,6 +71,7 @@ export function IconButton({
   label,
   href,
   newTab = false,
+  submits = false,
   children,
   buttonRef,
   ...rest
@@ -68,6 +82,7 @@ export function IconButton({
       title={label}
       ref={buttonRef}
       className="bai-icon-button"
+      {...(submits ? { type: 'submit' } : {})}
       {...(href === undefined ? {} : linkTo(href, newTab))}
       {...rest}
     >

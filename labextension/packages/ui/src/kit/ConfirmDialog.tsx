@@ -11,6 +11,10 @@ interface Props {
   children: ReactNode;
   confirm: string;
   cancel: string;
+  /** What was asked for is under way: it cannot be asked for twice. */
+  busy?: boolean;
+  /** What went wrong with the last try. */
+  error?: ReactNode;
   onConfirm(): void;
   onCancel(): void;
 }
@@ -22,6 +26,8 @@ export function ConfirmDialog({
   children,
   confirm,
   cancel,
+  busy = false,
+  error,
   onConfirm,
   onCancel
 }: Props): JSX.Element {
@@ -30,7 +36,7 @@ export function ConfirmDialog({
   return (
     <MuiDialog
       open={open}
-      onClose={onCancel}
+      onClose={busy ? () => undefined : onCancel}
       aria-labelledby={titleId}
       aria-describedby={textId}
       slotProps={{ paper: { className: 'bai-dialog' } }}
@@ -42,12 +48,13 @@ export function ConfirmDialog({
       </MuiDialogTitle>
       <MuiDialogContent id={textId} className="bai-dialog-text">
         {children}
+        {error ? <div role="alert">{error}</div> : null}
       </MuiDialogContent>
       <MuiDialogActions className="bai-dialog-actions">
-        <Button onClick={onCancel} autoFocus>
+        <Button onClick={onCancel} disabled={busy} autoFocus>
           {cancel}
         </Button>
-        <Button kind="danger" onClick={onConfirm}>
+        <Button kind="danger" busy={busy} onClick={busy ? undefined : onConfirm}>
           {confirm}
         </Button>
       </MuiDialogActions>

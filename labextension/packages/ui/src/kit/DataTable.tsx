@@ -1,6 +1,7 @@
 /** A plain table that becomes a list of cards where there is no room for columns. */
 import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react';
 import type { ReactNode } from 'react';
+import { Checkbox } from './Checkbox';
 
 export interface Column<Row> {
   key: string;
@@ -15,6 +16,17 @@ export interface Column<Row> {
   head?: boolean;
 }
 
+/** Which rows are chosen, and how to choose. */
+export interface Selecting<Row> {
+  has(row: Row): boolean;
+  toggle(row: Row): void;
+  /** Choose everything that is shown, or nothing of it. */
+  toggleAll(): void;
+  /** The label of a row's box, and of the one above them. */
+  label(row: Row): string;
+  labelAll: string;
+}
+
 interface Props<Row> {
   caption: string;
   columns: Column<Row>[];
@@ -24,16 +36,18 @@ interface Props<Row> {
   order?: string;
   onOrder?(order: string): void;
   sortLabel?(title: string): string;
+  selecting?: Selecting<Row> | undefined;
 }
 
 /* Explicit roles: browsers forget what a table is once CSS lays it out as cards. */
 export function DataTable<Row>(props: Props<Row>): JSX.Element {
-  const { caption, columns, rows, rowKey, dimmed } = props;
+  const { caption, columns, rows, rowKey, dimmed, selecting } = props;
   return (
     <table role="table" className="bai-table">
       <caption className="bai-hidden">{caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
+          {selecting ? <ChooseAll rows={rows} selecting={selecting} /> : null}
           {columns.map(column => (
             <HeaderCell key={column.key} column={column} {...props} />
           ))}
@@ -41,7 +55,13 @@ export function DataTable<Row>(props: Props<Row>): JSX.Element {
       </thead>
       <tbody role="rowgroup">
         {rows.map(row => (
-          <tr key={rowKey(row)} role="row" data-dimmed={dimmed?.(row) ? '' : undefined}>
+          <tr
+            key={rowKey(row)}
+            role="row"
+            data-dimmed={dimmed?.(row) ? '' : undefined}
+            data-chosen={selecting?.has(row) ? '' : undefined}
+          >
+            {selecting ? <Choose row={row} selecting={selecting} /> : null}
             {columns.map(column => {
               const Cell = column.head ? 'th' : 'td';
               return (
@@ -63,6 +83,41 @@ export function DataTable<Row>(props: Props<Row>): JSX.Element {
         ))}
       </tbody>
     </table>
+  );
+}
+
+function Choose<Row>({ row, selecting }: { row: Row; selecting: Selecting<Row> }): JSX.Element {
+  const Cell = 'td';
+  return (
+    <Cell role="cell" data-column="choose">
+      <Checkbox
+        quiet
+        label={selecting.label(row)}
+        checked={selecting.has(row)}
+        onChange={() => selecting.toggle(row)}
+      />
+    </Cell>
+  );
+}
+
+function ChooseAll<Row>({
+  rows,
+  selecting
+}: {
+  rows: Row[];
+  selecting: Selecting<Row>;
+}): JSX.Element {
+  const chosen = rows.filter(row => selecting.has(row)).length;
+  return (
+    <th role="columnheader" scope="col" data-column="choose">
+      <Checkbox
+        quiet
+        label={selecting.labelAll}
+        checked={rows.length > 0 && chosen === rows.length}
+        partly={chosen > 0 && chosen < rows.length}
+        onChange={selecting.toggleAll}
+      />
+    </th>
   );
 }
 

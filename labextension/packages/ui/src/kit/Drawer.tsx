@@ -4,17 +4,22 @@ import type { ReactNode } from 'react';
 interface Props {
   open: boolean;
   label: string;
+  /** Where it comes from; the start of the line, if nothing is said. */
+  side?: 'start' | 'end';
   onClose(): void;
   children: ReactNode;
 }
 
 /** A panel that slides in where the screen is too narrow to keep it open. */
-export function Drawer({ open, label, onClose, children }: Props): JSX.Element {
+export function Drawer({ open, label, side = 'start', onClose, children }: Props): JSX.Element {
   return (
     <MuiDrawer
       open={open}
       onClose={onClose}
-      slotProps={{ paper: { 'aria-label': label, className: 'bai-drawer' } }}
+      anchor={side === 'start' ? 'left' : 'right'}
+      slotProps={{
+        paper: { 'aria-label': label, className: `bai-drawer bai-drawer-${side}` }
+      }}
     >
       {children}
     </MuiDrawer>

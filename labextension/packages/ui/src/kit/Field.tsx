@@ -13,6 +13,11 @@ interface Props {
   unit?: string | undefined;
   optional?: string | undefined;
   decimal?: boolean;
+  type?: 'text' | 'password' | 'email' | 'search' | 'date' | 'datetime-local';
+  /** What may be meant, offered while one types. */
+  suggestions?: readonly string[] | undefined;
+  autoComplete?: string;
+  readOnly?: boolean;
   placeholder?: string | undefined;
   /** Drawn between the input and its help, such as a meter. */
   children?: ReactNode;
@@ -32,9 +37,11 @@ export function Field(props: Props): JSX.Element {
       <span className="bai-input">
         <input
           id={id}
-          type="text"
+          type={props.type ?? 'text'}
+          list={props.suggestions ? plain(`${id}-suggestions`) : undefined}
+          readOnly={props.readOnly ?? false}
           inputMode={decimal ? 'decimal' : undefined}
-          autoComplete="off"
+          autoComplete={props.autoComplete ?? 'off'}
           spellCheck={false}
           value={value}
           placeholder={props.placeholder}
@@ -45,6 +52,13 @@ export function Field(props: Props): JSX.Element {
         />
         {unit ? <span className="bai-unit">{unit}</span> : null}
       </span>
+      {props.suggestions ? (
+        <datalist id={plain(`${id}-suggestions`)}>
+          {props.suggestions.map(each => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      ) : null}
       {props.children}
       {error ? (
         <span id={`${id}-error`} className="bai-field-error">
@@ -59,3 +73,6 @@ export function Field(props: Props): JSX.Element {
     </div>
   );
 }
+
+/** An id that needs no quoting: some look for a list by a selector. */
+export const plain = (id: string): string => id.replaceAll(':', '');

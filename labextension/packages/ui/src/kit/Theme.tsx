@@ -50,7 +50,12 @@ const theme = createTheme({
       },
       defaultProps: { disableRipple: true }
     },
-    MuiButton: { defaultProps: { disableElevation: true } },
+    // Colours change at once with the scheme: what fades is unreadable on the way.
+    MuiButton: {
+      defaultProps: { disableElevation: true },
+      styleOverrides: { root: { transition: 'none' } }
+    },
+    MuiIconButton: { styleOverrides: { root: { transition: 'none' } } },
     MuiDialog: {
       styleOverrides: {
         paper: { border: '1px solid var(--bai-border)', backgroundImage: 'none' }

@@ -1,16 +1,20 @@
 import MuiSnackbar from '@mui/material/Snackbar';
-import { CircleAlert, CircleCheck, Info, TriangleAlert, X } from 'lucide-react';
+import { CircleAlert, CircleCheck, Info, TriangleAlert, Undo2, X } from 'lucide-react';
 import { useCallback, useState, type ReactNode } from 'react';
 import type { NoticeLevel } from '../host';
-import { IconButton } from './Button';
+import { Button, IconButton } from './Button';
 
-interface Toast {
+export interface Notice {
   key: number;
   level: NoticeLevel;
   text: string;
+  /** When it was said. */
+  at: string;
+  /** Takes back what it tells of; gone once that was done. */
+  undo?: (() => void) | undefined;
 }
 
-const ICONS = {
+export const NOTICE_ICONS = {
   info: Info,
   success: CircleCheck,
   warning: TriangleAlert,
@@ -18,23 +22,52 @@ const ICONS = {
 };
 
 const SHOWN_FOR = 6000;
+/** How many notices are remembered until the page is left. */
+const KEPT = 50;
+
+export interface Notices {
+  notify(level: NoticeLevel, text: string, undo?: () => void): void;
+  /** The notice being shown, to be placed once. */
+  toasts: ReactNode;
+  /** Everything that was said, the newest first. */
+  kept: Notice[];
+  unread: number;
+  markRead(): void;
+  clear(): void;
+  undo(notice: Notice): void;
+}
+
+interface Words {
+  close: string;
+  undo: string;
+}
 
 /** Short notices, one after the other; each pauses while the pointer is on it. */
-export function useToasts(closeLabel: string): {
-  notify(level: NoticeLevel, text: string): void;
-  toasts: ReactNode;
-} {
-  const [queue, setQueue] = useState<Toast[]>([]);
+export function useToasts({ close, undo: undoWord }: Words): Notices {
+  const [kept, setKept] = useState<Notice[]>([]);
+  const [queue, setQueue] = useState<number[]>([]);
+  const [unread, setUnread] = useState(0);
   const [open, setOpen] = useState(false);
-  const notify = useCallback((level: NoticeLevel, text: string) => {
-    setQueue(old => [...old, { key: (old.at(-1)?.key ?? 0) + 1, level, text }]);
+  const notify = useCallback<Notices['notify']>((level, text, undo) => {
+    const key = nextKey();
+    const notice = { key, level, text, at: new Date().toISOString(), undo };
+    setKept(old => [notice, ...old].slice(0, KEPT));
+    setQueue(old => [...old, key]);
+    setUnread(old => old + 1);
     setOpen(true);
   }, []);
-  const shown = queue[0];
-  const Icon = ICONS[shown?.level ?? 'info'];
+  const undo = useCallback((notice: Notice) => {
+    notice.undo?.();
+    setKept(old => old.map(each => (each.key === notice.key ? without(each) : each)));
+    setOpen(false);
+  }, []);
+  const markRead = useCallback(() => setUnread(0), []);
+  const clear = useCallback(() => setKept([]), []);
+  const shown = kept.find(notice => notice.key === queue[0]);
+  const Icon = NOTICE_ICONS[shown?.level ?? 'info'];
   const toasts = (
     <MuiSnackbar
-      key={shown?.key}
+      key={queue[0]}
       open={open && shown !== undefined}
       autoHideDuration={SHOWN_FOR}
       onClose={(_, reason) => reason !== 'clickaway' && setOpen(false)}
@@ -49,12 +82,33 @@ export function useToasts(closeLabel: string): {
     >
       <div role="status" className={`bai-toast bai-tone-${shown?.level ?? 'info'}`}>
         <Icon size={18} aria-hidden />
-        <span>{shown?.text}</span>
-        <IconButton label={closeLabel} onClick={() => setOpen(false)}>
+        <span className="bai-toast-text">{shown?.text}</span>
+        {shown?.undo ? (
+          <Button
+            size="small"
+            kind="quiet"
+            icon={<Undo2 size={14} aria-hidden />}
+            onClick={() => undo(shown)}
+          >
+            {undoWord}
+          </Button>
+        ) : null}
+        <IconButton label={close} onClick={() => setOpen(false)}>
           <X size={16} aria-hidden />
         </IconButton>
       </div>
     </MuiSnackbar>
   );
-  return { notify, toasts };
+  return { notify, toasts, kept, unread, markRead, clear, undo };
+}
+
+let last = 0;
+
+function nextKey(): number {
+  last += 1;
+  return last;
+}
+
+function without({ key, level, text, at }: Notice): Notice {
+  return { key, level, text, at };
 }

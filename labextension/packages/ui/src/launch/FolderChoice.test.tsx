@@ -66,7 +66,7 @@ async function show({ find, ask, given = {} }: Given) {
   const specs: LaunchSpec[] = [];
   const remember = (spec: LaunchSpec): void => void specs.push(spec);
   const { container } = render(
-    <I18nextProvider i18n={await createTranslator('en')}>
+    <I18nextProvider i18n={await createTranslator('en', ['launch'])}>
       <form>
         <LaunchForm
           supply={makeResources()}
@@ -266,6 +266,19 @@ describe('folders of the last time', () => {
     await tick(/^data/);
     expect(mounts()).toEqual([{ folder: 'id-of-sets' }, { folder: 'gone' }]);
   });
+});
+
+test('a part of a folder is typed, without losing the place where one types', async () => {
+  const { find } = shelf(makeFolder('data'));
+  const { mounts } = await show({ find, given: { mounts: ['data'] } });
+  const part = await screen.findByLabelText(/Part of the folder/);
+
+  part.focus();
+  fireEvent.change(part, { target: { value: '2026' } });
+
+  expect(mounts()).toEqual([{ folder: 'data', subpath: '2026' }]);
+  expect(document.activeElement).toBe(screen.getByLabelText(/Part of the folder/));
+  expect(document.activeElement).toBe(part);
 });
 
 describe('what the service says of them', () => {

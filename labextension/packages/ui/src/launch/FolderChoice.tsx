@@ -62,7 +62,7 @@ export function FolderChoice(props: Props): JSX.Element {
         <ul className="bai-mounts" aria-label={t('folders.chosen')}>
           {mounts.map((mount, at) => (
             <ChosenFolder
-              key={`${at} ${mount.folder} ${mount.subpath}`}
+              key={`${at} ${mount.folder}`}
               id={`backendai-mount-${at}`}
               mount={mount}
               folder={lookUp(mount.folder)}
@@ -104,6 +104,15 @@ function ChosenFolder({ id, mount, folder, onChange, onRemove }: ChosenProps): J
           help={t('folders.appears', { path: appearsAt(mount.target, name) })}
           value={mount.target}
           onChange={target => onChange({ target })}
+        />
+        <Field
+          id={`${id}-part`}
+          label={t('folders.part')}
+          optional={t('launch.optional')}
+          placeholder={t('folders.partExample')}
+          help={t('folders.partHelp')}
+          value={mount.subpath}
+          onChange={subpath => onChange({ subpath })}
         />
         {folder?.access === 'ro' ? (
           <span className="bai-help">{t('folders.onlyRead')}</span>

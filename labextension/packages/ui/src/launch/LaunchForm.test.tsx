@@ -17,7 +17,7 @@ async function show(supply: Supply = makeResources(), ask?: AskFirst) {
   const handle = createRef<LaunchFormHandle>();
   const remember = (spec: LaunchSpec): void => void specs.push(spec);
   const { container } = render(
-    <I18nextProvider i18n={await createTranslator('en')}>
+    <I18nextProvider i18n={await createTranslator('en', ['launch'])}>
       <LaunchForm
         ref={handle}
         supply={supply}
@@ -98,7 +98,7 @@ describe('the launch form on a page', () => {
     const { specs } = await show(makeResources(), ask);
     fireEvent.change(screen.getByLabelText('CPU'), { target: { value: '4' } });
     expect(await screen.findByText('Will wait, number 3 of 7')).toBeTruthy();
-    expect(screen.getByText('cpu: asks 4, 2 free on gpu-03')).toBeTruthy();
+    expect(screen.getByText('CPU: asks 4, 2 free on gpu-03')).toBeTruthy();
     expect(asked.map(spec => spec.slots.cpu)).toEqual(['4']); // once it stood still
 
     fireEvent.click(screen.getByRole('button', { name: 'Apply' }));

@@ -9,6 +9,7 @@ import {
   type Dispatch,
   type SetStateAction
 } from 'react';
+import { createPortal } from 'react-dom';
 import { useTranslation } from 'react-i18next';
 import { showAmount } from '../amounts';
 import { Field } from '../kit/Field';
@@ -50,6 +51,8 @@ interface Props {
   ask?: AskFirst;
   /** Finds folders to mount; without it none can be chosen. */
   find?: FindFolders;
+  /** Where what would become of it is told; below the fields, if nothing is said. */
+  verdictAt?: HTMLElement | null;
 }
 
 export interface LaunchFormHandle {
@@ -58,7 +61,7 @@ export interface LaunchFormHandle {
 }
 
 export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchForm(
-  { supply, given, language, onChange, ask, find },
+  { supply, given, language, onChange, ask, find, verdictAt },
   handle
 ) {
   const [state, setState] = useState(() => startState(supply, given));
@@ -89,6 +92,16 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
   };
   const leave = useLeave(field => setLeft(old => [...new Set([...old, field])]));
 
+  const told =
+    outcome && (judgement.verdict !== 'unknown' || outcome.refused.length > 0) ? (
+      <Outlook
+        outcome={outcome}
+        language={language}
+        onApply={change => setState(old => applyChange(old, change, supply))}
+      />
+    ) : (
+      <Verdict judgement={judgement} language={language} />
+    );
   return (
     <div className="bai-launch">
       {submitted && errors.length > 0 ? (
@@ -112,15 +125,7 @@ export const LaunchForm = forwardRef<LaunchFormHandle, Props>(function LaunchFor
           onChange={change => setState(old => ({ ...old, mounts: change(old.mounts) }))}
         />
       ) : null}
-      {outcome && (judgement.verdict !== 'unknown' || outcome.refused.length > 0) ? (
-        <Outlook
-          outcome={outcome}
-          language={language}
-          onApply={change => setState(old => applyChange(old, change, supply))}
-        />
-      ) : (
-        <Verdict judgement={judgement} language={language} />
-      )}
+      {verdictAt ? createPortal(told, verdictAt) : told}
       <MoreOptions {...{ state, setState, errorOf, leave }} />
     </div>
   );

@@ -2,6 +2,7 @@
 import type { DryRun, PossibleChange } from '@backendai/api';
 import { CircleCheck, CircleX, Clock } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
+import { FromService } from '../FromService';
 import { Banner } from '../kit/States';
 import { exactly } from '../times';
 
@@ -53,12 +54,20 @@ export function Outlook({ outcome, language, onApply }: Props): JSX.Element {
       <Lines texts={why.reasons} />
       {change ? (
         <span className="bai-line">
-          {t('launch.wouldStart')} <b>{change.text}</b>
+          {t('launch.wouldStart')}{' '}
+          <b>
+            <FromService text={change.text} />
+          </b>
         </span>
       ) : null}
       <span className="bai-line">
         {starts ? t(when, { moment: exactly(starts, language) }) : t('launch.startsUnknown')}
-        {why.hangs_on ? ` (${why.hangs_on})` : ''}
+        {why.hangs_on ? (
+          <>
+            {' '}
+            (<FromService text={why.hangs_on} />)
+          </>
+        ) : null}
       </span>
     </Banner>
   );
@@ -68,9 +77,7 @@ function Lines({ texts }: { texts: string[] }): JSX.Element {
   return (
     <>
       {texts.map(text => (
-        <span key={text} className="bai-line">
-          {text}
-        </span>
+        <FromService key={text} text={text} className="bai-line" />
       ))}
     </>
   );

@@ -1,5 +1,6 @@
 import type { CheckedPreset } from '@backendai/api';
 import { useTranslation } from 'react-i18next';
+import { FromService } from '../FromService';
 import { describeSlots } from '../slots';
 
 interface Props {
@@ -34,7 +35,7 @@ export function PresetChoice(props: Props): JSX.Element | null {
         >
           <span className="bai-choice-title">{preset.name}</span>
           <span className="bai-help">{describeSlots(preset.resource_slots, t, language)}</span>
-          {preset.reason ? <span className="bai-help">{preset.reason}</span> : null}
+          <FromService className="bai-help" text={preset.reason} />
         </button>
       ))}
     </div>

@@ -24,6 +24,13 @@ describe('folders that somebody has written', () => {
   });
 });
 
+test('a part of a folder may be typed with slashes around it', () => {
+  const typed = { folder: 'data', subpath: ' /2026/april/ ', target: '', permission: null };
+
+  expect(writeMounts([typed])).toEqual([{ folder: 'data', subpath: '2026/april' }]);
+  expect(writeMounts([{ ...typed, subpath: ' / ' }])).toEqual([{ folder: 'data' }]);
+});
+
 test('a folder picked from the list is sent by its id, with all its user may do', () => {
   expect(writeMounts(chooseFolder([], makeFolder('data')))).toEqual([{ folder: 'id-of-data' }]);
 });

@@ -54,10 +54,15 @@ function readWish({ folder, subpath, target, permission }: MountWish): ChosenMou
 export function writeMounts(mounts: ChosenMount[]): MountWish[] {
   return mounts.map(({ folder, subpath, target, permission }) => ({
     folder,
-    ...(subpath ? { subpath } : {}),
+    ...(partOf(subpath) ? { subpath: partOf(subpath) } : {}),
     ...(target.trim() ? { target: target.trim() } : {}),
     ...(permission ? { permission } : {})
   }));
+}
+
+/** A part of a folder, as typed, without the slashes around it. */
+function partOf(subpath: string): string {
+  return subpath.trim().replace(/^\/+|\/+$/g, '');
 }
 
 export function chooseFolder(mounts: ChosenMount[], { id }: Folder): ChosenMount[] {

@@ -7,6 +7,8 @@ import type { LaunchSpec } from './form';
 export type AskFirst = (spec: LaunchSpec, signal: AbortSignal) => Promise<DryRun | null>;
 
 export const PAUSE = 400;
+/** What was said may have become wrong: it is asked again while somebody looks. */
+export const AGAIN = 15_000;
 
 /** Return what would become of `spec`, or null while nobody knows. */
 export function useDryRun(spec: LaunchSpec | null, ask: AskFirst | undefined): DryRun | null {
@@ -17,18 +19,27 @@ export function useDryRun(spec: LaunchSpec | null, ask: AskFirst | undefined): D
       return undefined;
     }
     const gone = new AbortController();
-    const timer = setTimeout(() => {
-      ask(JSON.parse(wanted) as LaunchSpec, gone.signal).then(
-        outcome => {
-          if (outcome && !gone.signal.aborted) {
-            setKnown({ of: wanted, outcome });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const askNow = (): void => {
+      clearTimeout(timer);
+      if (document.visibilityState === 'hidden') {
+        return; // asked when somebody looks again
+      }
+      ask(JSON.parse(wanted) as LaunchSpec, gone.signal)
+        // Without an answer the page judges by itself.
+        .catch(() => null)
+        .then(outcome => {
+          if (!gone.signal.aborted) {
+            setKnown(outcome && { of: wanted, outcome });
+            timer = setTimeout(askNow, AGAIN);
           }
-        },
-        () => undefined // the page judges by itself then
-      );
-    }, PAUSE);
+        });
+    };
+    timer = setTimeout(askNow, PAUSE);
+    document.addEventListener('visibilitychange', askNow);
     return () => {
       clearTimeout(timer);
+      document.removeEventListener('visibilitychange', askNow);
       gone.abort();
     };
   }, [wanted, ask]);

@@ -19,7 +19,7 @@ const ON_ITS_WAY = { tone: 'progress', Icon: LoaderCircle } as const;
 const FAILED = { tone: 'error', Icon: CircleAlert } as const;
 
 /** The beginning of a long identifier, by which people tell devices apart. */
-function shorten(name: string): string {
+export function shorten(name: string): string {
   return name.replace(/^([A-Za-z]+-[0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '$1');
 }
 

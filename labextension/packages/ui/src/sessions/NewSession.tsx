@@ -1,11 +1,8 @@
 import type { Session } from '@backendai/api';
-import { useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
 import { Button } from '../kit/Button';
-import { meQuery, pageQuery } from '../queries';
-import { firstLivePage } from './view';
 
 /**
  * The JupyterHub server for a new session: null is the default one.
@@ -26,14 +23,23 @@ export function freeServer(user: string, live: Session[]): string | null {
   return `${encodeURIComponent(user)}/session-${number}`;
 }
 
+/** Leads to the launch form. */
 export function NewSession(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const me = useQuery(meQuery(host)).data;
-  const live = useQuery(pageQuery(host, firstLivePage(me?.name ?? ''), false)).data;
-  const server = me && live ? freeServer(me.name, live.items) : null;
   return (
-    <Button kind="primary" href={host.launchHref(server)} icon={<Plus size={16} aria-hidden />}>
+    <Button
+      kind="primary"
+      icon={<Plus size={16} aria-hidden />}
+      href={host.hrefOf('/launch') ?? undefined}
+      onClick={event => {
+        const modified = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
+        if (!modified) {
+          event.preventDefault();
+          host.open('/launch');
+        }
+      }}
+    >
       {t('sessions.new')}
     </Button>
   );

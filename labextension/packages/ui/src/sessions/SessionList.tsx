@@ -1,18 +1,20 @@
 /** A page of sessions with everything around it: waiting, nothing, failure, more. */
-import { ApiError } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
-import { ChevronLeft, ChevronRight, CircleAlert, SquareTerminal, WifiOff } from 'lucide-react';
+import { ChevronLeft, ChevronRight, SquareTerminal } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
 import { Button } from '../kit/Button';
-import { Banner, EmptyState, Skeleton } from '../kit/States';
+import { EmptyState, Skeleton } from '../kit/States';
+import { LoadError } from '../LoadError';
 import { pageQuery } from '../queries';
 import { useStreamState } from './live';
 import { NewSession } from './NewSession';
 import { SessionTable } from './SessionTable';
 import { useStopSession } from './stop';
 import { ROWS, type Order, type SessionsView, type StatusFilter } from './view';
+
+export { LoadError };
 
 interface Props {
   status: StatusFilter;
@@ -95,44 +97,5 @@ function NoSessions({ status, later }: { status: StatusFilter; later: boolean })
       text={t(`sessions.empty${kind}Text`)}
       action={status === 'ended' ? null : <NewSession />}
     />
-  );
-}
-
-interface ErrorProps {
-  error: Error;
-  /** Older rows are still on the page. */
-  stale?: boolean;
-  onRetry(): void;
-}
-
-export function LoadError({ error, stale = false, onRetry }: ErrorProps): JSX.Element {
-  const { t } = useTranslation();
-  const host = useHost();
-  const refused = error instanceof ApiError ? error : null;
-  if (refused?.needsLogin) {
-    return (
-      <Banner
-        tone="warning"
-        icon={<CircleAlert size={18} />}
-        action={<Button onClick={host.login}>{t('state.loginAction')}</Button>}
-      >
-        <strong>{t('state.login')}</strong>
-      </Banner>
-    );
-  }
-  const unreachable = !refused || refused.status === 0;
-  return (
-    <Banner
-      tone={stale ? 'warning' : 'error'}
-      icon={unreachable ? <WifiOff size={18} /> : <CircleAlert size={18} />}
-      urgent={!stale}
-      action={<Button onClick={onRetry}>{t('state.retry')}</Button>}
-    >
-      <strong>{t(stale ? 'state.stale' : 'state.failed')}</strong>{' '}
-      {unreachable ? t('state.unreachable') : error.message}
-      {refused?.requestId ? (
-        <span className="bai-request-id">{t('state.request', { id: refused.requestId })}</span>
-      ) : null}
-    </Banner>
   );
 }

@@ -30,7 +30,9 @@ function serve(session: ShownSession) {
   const api = createApi(request => {
     const path = new URL(request.url).pathname;
     asked.push(path);
-    const body = path.endsWith('/events') ? [] : service.session;
+    const me = { name: 'mina', roles: ['user'] };
+    const others: Record<string, unknown> = { '/api/me': me };
+    const body = path.endsWith('/events') ? [] : (others[path] ?? service.session);
     return Promise.resolve(Response.json(body));
   }, 'http://localhost/');
   const host: Host = {
@@ -38,8 +40,11 @@ function serve(session: ShownSession) {
     api,
     openEvents: () => Promise.reject(new Error('no stream here')),
     notify: () => undefined,
-    sessionHref: id => `/sessions/${id}`,
-    navigate: () => undefined,
+    addressOf: path => path,
+    writeHeaders: () => ({}),
+    retitle: () => undefined,
+    hrefOf: path => path,
+    open: () => undefined,
     launchHref: () => '/hub/spawn',
     login: () => undefined,
     language: 'en',
@@ -52,7 +57,7 @@ function serve(session: ShownSession) {
 async function show(host: Host, page: JSX.Element): Promise<QueryClient> {
   const client = createQueryClient();
   render(
-    <I18nextProvider i18n={await createTranslator('en')}>
+    <I18nextProvider i18n={await createTranslator('en', ['launch', 'work'])}>
       <QueryClientProvider client={client}>
         <HostProvider value={host}>{page}</HostProvider>
       </QueryClientProvider>
@@ -71,7 +76,7 @@ function tell(client: QueryClient, event: EventMessage): Promise<void> {
 
 async function open(session: ShownSession) {
   const { service, host } = serve(session);
-  const client = await show(host, <SessionPage id={session.id} back="back" />);
+  const client = await show(host, <SessionPage params={{ id: session.id }} />);
   await screen.findByRole('heading', { name: session.name });
   return { service, client, tell: (event: EventMessage) => tell(client, event) };
 }
@@ -89,9 +94,9 @@ describe('the page of a session that waits', () => {
     await open(waiting);
 
     const card = within(screen.getByRole('region', { name: 'Why it waits' }));
-    expect(card.getByText('Number 2 of 5 in the queue')).toBeTruthy();
-    expect(card.getByText('cpu: asks 4, 2 free on gpu-01')).toBeTruthy();
-    expect(card.getByText('with 2 cpu')).toBeTruthy();
+    expect(card.getByText('Number 2 in the queue')).toBeTruthy();
+    expect(card.getByText('CPU: asks 4, 2 free on gpu-01')).toBeTruthy();
+    expect(card.getByText('with 2 CPU')).toBeTruthy();
     expect(card.getByText('Nobody knows yet when it starts')).toBeTruthy();
     expect(screen.getAllByText(/in the queue/)).toHaveLength(1); // and nothing twice
   });
@@ -109,8 +114,8 @@ describe('the page of a session that waits', () => {
     await tell(makeEvent(waiting, { kind: 'session.waiting', why }));
 
     const card = within(screen.getByRole('region', { name: 'Why it waits' }));
-    expect(card.getByText('mem: asks 4g, 1g free')).toBeTruthy();
-    expect(card.queryByText('cpu: asks 4, 2 free on gpu-01')).toBeNull();
+    expect(card.getByText('Memory: asks 4g, 1g free')).toBeTruthy();
+    expect(card.queryByText('CPU: asks 4, 2 free on gpu-01')).toBeNull();
     expect(card.getByText(/It starts at the latest/)).toBeTruthy();
     expect(service.asked.length).toBe(before);
   });
@@ -147,7 +152,7 @@ test('a list follows the place in the queue, without asking', async () => {
   expect(screen.queryByText(/in the queue/)).toBeNull();
 
   await tell(client, makeEvent(row, { why: makeWhy({ position: 1 }) }));
-  expect(screen.getByText('Number 1 of 5 in the queue')).toBeTruthy();
+  expect(screen.getByText('Number 1 in the queue')).toBeTruthy();
 
   // It waits again after it had room: the old place says nothing any more.
   await tell(client, makeEvent({ ...row, status: 'SCHEDULED' }));
@@ -177,6 +182,11 @@ test('a batch session that has ended says how', async () => {
 
   await open(makeShown({ ...done, result: 'success' }));
   expect(screen.getByText('Succeeded')).toBeTruthy();
+  cleanup();
+
+  await open(makeShown({ ...done, result: 'undefined', reason: 'stopped by mina' }));
+  expect(screen.getByText('Stopped')).toBeTruthy();
+  expect(screen.queryByText('Failed')).toBeNull();
   cleanup();
 
   await open(makeShown({ status: 'TERMINATED' }));

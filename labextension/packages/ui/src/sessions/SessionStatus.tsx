@@ -9,9 +9,10 @@ import {
   type LucideIcon
 } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
+import { FromService } from '../FromService';
 import { Badge } from '../kit/Badge';
 import { Place } from './Waiting';
-import { useWhy } from './why';
+import { usePlace } from './why';
 import { toneOf } from './status';
 
 const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
@@ -24,15 +25,21 @@ const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
   CANCELLED: Ban
 };
 
+/** What became of a job; only one that somebody stopped does not say. */
+const OUTCOMES = {
+  success: { tone: 'neutral', Icon: CircleCheck, text: 'session.succeeded' },
+  failure: { tone: 'error', Icon: CircleAlert, text: 'status.ERROR' },
+  undefined: { tone: 'neutral', Icon: CircleStop, text: 'session.stopped' }
+} as const;
+
 export function SessionBadge({ session }: { session: Session }): JSX.Element {
   const { t } = useTranslation();
-  const { status, result } = session;
-  if (status === 'TERMINATED' && result !== 'undefined') {
-    const failed = result === 'failure';
-    const Outcome = failed ? CircleAlert : CircleCheck;
+  const { status, result, type } = session;
+  if (status === 'TERMINATED' && type === 'batch') {
+    const { tone, Icon: Outcome, text } = OUTCOMES[result];
     return (
-      <Badge tone={failed ? 'error' : 'neutral'} icon={<Outcome size={14} />}>
-        {failed ? t('status.ERROR') : t('session.succeeded')}
+      <Badge tone={tone} icon={<Outcome size={14} />}>
+        {t(text)}
       </Badge>
     );
   }
@@ -51,13 +58,19 @@ export function SessionBadge({ session }: { session: Session }): JSX.Element {
 /** The state, and below it what the service says about it. */
 export function StatusWithReason({ session }: { session: Session }): JSX.Element {
   const { t } = useTranslation();
-  const why = useWhy(session);
-  const reason = session.reason || t(`statusHint.${session.status}`, { defaultValue: '' });
+  const place = usePlace(session);
+  const hint = t(`statusHint.${session.status}`, { defaultValue: '' });
   return (
     <span className="bai-status">
       <SessionBadge session={session} />
-      {reason ? <span className="bai-reason">{reason}</span> : null}
-      <Place why={why} />
+      {session.reason ? (
+        <FromService text={session.reason} className="bai-reason" whole />
+      ) : hint ? (
+        <span className="bai-reason" title={hint}>
+          {hint}
+        </span>
+      ) : null}
+      <Place place={place} />
     </span>
   );
 }

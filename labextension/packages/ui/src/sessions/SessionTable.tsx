@@ -1,11 +1,11 @@
 import type { Session } from '@backendai/api';
 import { ExternalLink, Square } from 'lucide-react';
-import type { MouseEvent } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
 import { Button } from '../kit/Button';
 import { DataTable, type Column } from '../kit/DataTable';
 import { RelativeTime } from '../kit/RelativeTime';
+import { PageLink } from '../PageLink';
 import { listSlots } from '../slots';
 import { canOpen, canStop, isEnded } from './status';
 import { StatusWithReason } from './SessionStatus';
@@ -109,28 +109,10 @@ function SessionAge({
 }
 
 function SessionName({ session }: { session: Session }): JSX.Element {
-  const host = useHost();
-  const href = host.sessionHref(session.id) ?? (canOpen(session.status) ? session.url : null);
-  if (!href) {
-    return <span className="bai-name">{session.name}</span>;
-  }
-  const inside = host.sessionHref(session.id) !== null;
-  const follow = (event: MouseEvent): void => {
-    const modified = event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0;
-    if (inside && !modified) {
-      event.preventDefault();
-      host.navigate(href);
-    }
-  };
   return (
-    <a
-      className="bai-name"
-      href={href}
-      onClick={follow}
-      {...(inside ? {} : { target: '_blank', rel: 'noopener' })}
-    >
+    <PageLink className="bai-name" to={`/sessions/${session.id}`}>
       {session.name}
-    </a>
+    </PageLink>
   );
 }
 

@@ -9,8 +9,10 @@ import {
 } from '@backendai/api';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from 'react';
+import { applyFolderEvent, distrust } from '../data/live';
 import { useHost } from '../host';
-import { keys } from '../queries';
+import { keys, leavePlace } from '../queries';
+import { mergeUsage, type LiveUsage, type UsageMap } from './measured';
 import { applyEvent, updateShown, type SessionsView } from './view';
 
 const StreamContext = createContext<StreamState>('connecting');
@@ -24,6 +26,7 @@ export function LiveSessions({ children }: { children: ReactNode }): JSX.Element
   const host = useHost();
   const client = useQueryClient();
   const [state, setState] = useState<StreamState>('connecting');
+  const network = useNetworkChanges();
   // The host object changes with its language or colours; the stream must not care.
   const open = useRef(host.openEvents);
   useEffect(() => {
@@ -44,15 +47,35 @@ export function LiveSessions({ children }: { children: ReactNode }): JSX.Element
           // What happened between the last answer and this stream is in no event.
           void client.invalidateQueries({ queryKey: keys.sessions });
           void client.invalidateQueries({ queryKey: ['session'] });
+          distrust(client);
         }
       }
     });
     return () => stop.abort();
-  }, [client, host.visible]);
+  }, [client, host.visible, network]);
   return <StreamContext.Provider value={state}>{children}</StreamContext.Provider>;
 }
 
+/** Counts how often the network has come or gone: a stream of before tells nothing now. */
+function useNetworkChanges(): number {
+  const [changes, setChanges] = useState(0);
+  useEffect(() => {
+    const count = (): void => setChanges(old => old + 1);
+    window.addEventListener('offline', count);
+    window.addEventListener('online', count);
+    return () => {
+      window.removeEventListener('offline', count);
+      window.removeEventListener('online', count);
+    };
+  }, []);
+  return changes;
+}
+
 function receive(client: QueryClient, received: ServerEvent): void {
+  if (received.event === 'usage') {
+    receiveUsage(client, received);
+    return;
+  }
   let event: EventMessage;
   try {
     event = JSON.parse(received.data) as EventMessage;
@@ -62,8 +85,18 @@ function receive(client: QueryClient, received: ServerEvent): void {
   applyToCache(client, event);
 }
 
+function receiveUsage(client: QueryClient, received: ServerEvent): void {
+  try {
+    const batch = JSON.parse(received.data) as LiveUsage;
+    client.setQueryData<UsageMap>(keys.usage, old => mergeUsage(old, batch));
+  } catch {
+    return; // a newer service may say it in another way
+  }
+}
+
 /** Bring every cached answer up to date with one event. */
 export function applyToCache(client: QueryClient, event: EventMessage): void {
+  applyFolderEvent(client, event);
   for (const [key, page] of client.getQueriesData<SessionPage>({ queryKey: keys.sessions })) {
     const view = key[1] as SessionsView | undefined;
     if (!page || !view) {
@@ -82,6 +115,9 @@ export function applyToCache(client: QueryClient, event: EventMessage): void {
   const { session_id: id, session } = event;
   if (event.why || session?.status !== 'PENDING') {
     client.setQueryData(keys.why(id), event.why);
+  }
+  if (session) {
+    leavePlace(client, session);
   }
   if (session) {
     const key = keys.session(id);

@@ -8,7 +8,7 @@ const view = firstLivePage('mina');
 const at = (minute: number): string => `2026-01-02T03:${String(minute).padStart(2, '0')}:00Z`;
 
 function pageOf(...sessions: SessionPage['items']): SessionPage {
-  return { items: sessions, next: null };
+  return { items: sessions, next: null, places: {} };
 }
 
 describe('an event about a session on the page', () => {

@@ -3,7 +3,8 @@ import type { EventMessage, Session, SessionPage, ShownSession } from '@backenda
 import { isEnded, isQueued } from './status';
 
 export type StatusFilter = 'live' | 'ended' | 'all';
-export type Order = 'created_at' | '-created_at';
+/** What the service sorts by, with a `-` before it for the other way round. */
+export type Order = string;
 
 export const ROWS = 20;
 
@@ -11,13 +12,19 @@ export const ROWS = 20;
 export const EVERYBODY = '*';
 
 export interface SessionsView {
-  status: StatusFilter;
+  /** A {@link StatusFilter}, or one state. */
+  status: string;
   order: Order;
   /** A user's name, or {@link EVERYBODY}. Empty until it is known who asks. */
   owner: string;
   /** The cursor the page begins after; empty for the first one. */
   after: string;
   limit: number;
+  /** Part of a name. Empty, as everything below, where nothing is narrowed. */
+  search?: string;
+  type?: string;
+  project?: string;
+  group?: string;
 }
 
 /** What most people look at first, most of the time. */
@@ -25,11 +32,31 @@ export function firstLivePage(owner: string): SessionsView {
   return { status: 'live', order: '-created_at', owner, after: '', limit: ROWS };
 }
 
+/** Whether *session* is one of those that *view* shows, on whichever page. */
 export function belongs(session: Session, view: SessionsView): boolean {
-  if (view.owner && view.owner !== EVERYBODY && session.owner !== view.owner) {
+  const { owner, type, project, group, search } = view;
+  const wanted: [string | undefined, string | null][] = [
+    [owner === EVERYBODY ? '' : owner, session.owner],
+    [type, session.type],
+    [project, session.project],
+    [group, session.resource_group ?? null]
+  ];
+  if (wanted.some(([asked, is]) => asked && asked !== is)) {
     return false;
   }
-  return view.status === 'all' || isEnded(session.status) === (view.status === 'ended');
+  const part = search?.toLowerCase() ?? '';
+  const names = [session.name, session.tag ?? ''].map(name => name.toLowerCase());
+  const found = names.some(name => name.includes(part)) || session.id.startsWith(part);
+  return found && hasStatus(session, view.status);
+}
+
+function hasStatus({ status }: Session, wanted: string): boolean {
+  const periods: Record<string, boolean> = {
+    all: true,
+    live: !isEnded(status),
+    ended: isEnded(status)
+  };
+  return periods[wanted] ?? status === wanted;
 }
 
 /**

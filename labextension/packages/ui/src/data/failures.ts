@@ -1,0 +1,11 @@
+/** What is said of an attempt that did not work. */
+import { ApiError } from '@backendai/api';
+import type { TFunction } from 'i18next';
+
+export function describeFailure(reason: unknown, t: TFunction): string {
+  if (reason instanceof ApiError && reason.status !== 0) {
+    const id = reason.requestId ? ` (${t('state.request', { id: reason.requestId })})` : '';
+    return `${reason.message}${id}`;
+  }
+  return t('state.unreachable');
+}

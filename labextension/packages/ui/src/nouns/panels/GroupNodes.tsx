@@ -1,0 +1,30 @@
+/** The nodes of a resource group. */
+import { useQuery } from '@tanstack/react-query';
+import { useTranslation } from 'react-i18next';
+import { useHost } from '../../host';
+import { Skeleton } from '../../kit/States';
+import { PageLink } from '../../PageLink';
+import { agentsQuery } from '../../queries';
+import type { Shown } from '../noun';
+import { Amounts } from '../Value';
+
+export function GroupNodes({ row }: { row: Shown<'resource-groups'> }): JSX.Element {
+  const { t } = useTranslation();
+  const agents = useQuery(agentsQuery(useHost())).data;
+  const mine = agents?.filter(agent => agent.resource_group === row.name);
+  if (!mine) {
+    return <Skeleton rows={1} label={t('state.loading')} />;
+  }
+  return mine.length ? (
+    <ul className="bai-plain-list">
+      {mine.map(agent => (
+        <li key={agent.id} className="bai-group-node">
+          <PageLink to={`/nodes/${agent.id}`}>{agent.name}</PageLink>
+          <Amounts amounts={agent.capacity} />
+        </li>
+      ))}
+    </ul>
+  ) : (
+    <p className="bai-help">{t('nouns.resource-groups.noNodes')}</p>
+  );
+}

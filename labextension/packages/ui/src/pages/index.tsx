@@ -1,0 +1,67 @@
+/** Every page, and the one whose address is asked for. */
+import { useQuery } from '@tanstack/react-query';
+import { lazy, Suspense, type ComponentType } from 'react';
+import { useTranslation } from 'react-i18next';
+import { Route, Switch } from 'wouter';
+import { useHost } from '../host';
+import { Texts } from '../i18n/Texts';
+import { Skeleton } from '../kit/States';
+import { meQuery } from '../queries';
+import { Boundary } from './Boundary';
+import { dataPages } from './data';
+import { ForbiddenPage, MissingPage } from './Missing';
+import { ownPages } from './own';
+import type { Page, PageProps } from './page';
+import { sitePages } from './site';
+import { workPages } from './work';
+
+export type { Group, Page, PageProps } from './page';
+
+export const PAGES: readonly Page[] = [...workPages, ...dataPages, ...sitePages, ...ownPages];
+
+const components = new Map<string, ComponentType<PageProps>>(
+  PAGES.map(page => [page.path, later(page)])
+);
+
+/** What fails to load is remembered by React, so that only a new one is asked for. */
+function later(page: Page): ComponentType<PageProps> {
+  return lazy(() => page.load());
+}
+
+/** Shows the page of the address that the router around it stands at. */
+export function Pages(): JSX.Element {
+  return (
+    <Switch>
+      {PAGES.map(page => (
+        <Route key={page.path} path={page.path}>
+          {params => <Shown page={page} params={params as PageProps['params']} />}
+        </Route>
+      ))}
+      <Route>
+        <MissingPage />
+      </Route>
+    </Switch>
+  );
+}
+
+function Shown({ page, params }: PageProps & { page: Page }): JSX.Element {
+  const { t } = useTranslation();
+  const me = useQuery(meQuery(useHost())).data;
+  const Component = components.get(page.path);
+  const meanwhile = <Skeleton rows={4} label={t('state.loading')} />;
+  if (!Component) {
+    return <MissingPage />;
+  }
+  if (page.admits && me && !page.admits(me)) {
+    return <ForbiddenPage />;
+  }
+  return (
+    <Boundary key={page.path} onRetry={() => components.set(page.path, later(page))}>
+      <Suspense fallback={meanwhile}>
+        <Texts of={page.areas} meanwhile={meanwhile}>
+          <Component key={JSON.stringify(params)} params={params} />
+        </Texts>
+      </Suspense>
+    </Boundary>
+  );
+}
