@@ -15,6 +15,9 @@ ALL = {
     "api": "benchmarks.api.run",
     "uploads": "benchmarks.data.http",
     "data": "benchmarks.data.run",
+    "usage": "benchmarks.usage",
+    "ui": "benchmarks.ui.run",
+    "widgets": "benchmarks.ui.widgets",
 }
 
 names = [word for word in sys.argv[1:] if not word.startswith("-")]

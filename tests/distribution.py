@@ -2,11 +2,16 @@
 
 A file's tests stay together, for the things they share. Those that look at the whole
 machine (its container engine, its firewall, the processes of a user) stay together,
-too: one worker begins with them, while the others take the rest.
+too, and so do those that bring up platforms without real sessions. Workers begin with
+these two chains, while the others take the rest.
+
+Most of what takes long waits: for programs to start, and for each other. So there are
+more workers than processors.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,21 +23,33 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
     from xdist.workermanage import WorkerController
 
-MACHINE = "machine"
 MANY = 1000
-_OF_MACHINE = (
-    "tests/e2e/",
-    "tests/integration/test_agent_node.py",
-    "tests/integration/test_batch_runs.py",
-    "tests/integration/test_cluster_runs.py",
-    "tests/integration/test_docker_",
-    "tests/integration/test_images_service.py",
-    "tests/integration/test_lab_session.py",
-    "tests/integration/test_launcher_",
-    "tests/integration/test_preemption_runs.py",
-    "tests/integration/test_process_",
-    "tests/integration/test_session_preparation.py",
-)
+_CHAINS = {
+    "machine": (
+        "tests/e2e/test_existing_hub.py",
+        "tests/e2e/test_failures.py",
+        "tests/e2e/test_first_notebook.py",
+        "tests/e2e/test_folders_of_sessions.py",
+        "tests/e2e/test_kills.py",
+        "tests/e2e/test_launch_choices.py",
+        "tests/e2e/ui/",
+        "tests/integration/test_batch_runs.py",
+        "tests/integration/test_cluster_runs.py",
+        "tests/integration/test_docker_",
+        "tests/integration/test_images_service.py",
+        "tests/integration/test_preemption_runs.py",
+        "tests/integration/test_process_",
+        "tests/integration/test_session_preparation.py",
+    ),
+    # Whole platforms whose sessions are made up, and programs by themselves.
+    "platforms": (
+        "tests/e2e/",
+        "tests/integration/test_agent_node.py",
+        "tests/integration/test_lab_session.py",
+        "tests/integration/test_launcher_",
+    ),
+}
+"""What runs one after the other, by the first chain that names it."""
 # Few tests that take long, half a minute a file and more: whoever began with one of
 # them last would keep everybody waiting.
 _LONG = (
@@ -51,24 +68,40 @@ _LONG = (
     "tests/integration/test_folder_",
     "tests/integration/test_router_jupyterhub.py",
     "tests/integration/test_spawner_",
+    "tests/integration/test_notebook.py",
     "tests/integration/test_storage_",
+    "tests/integration/test_usage_service.py",
+    "tests/integration/test_live_usage.py",
 )
+
+
+def chain_of(nodeid: str) -> str | None:
+    """Name the chain that a test, or its file, is in."""
+    for chain, beginnings in _CHAINS.items():
+        if nodeid.startswith(beginnings):
+            return chain
+    return None
 
 
 def together_with(nodeid: str) -> str:
     """Name what a test has to run one after the other with."""
-    return MACHINE if nodeid.startswith(_OF_MACHINE) else nodeid.partition("::")[0]
+    return chain_of(nodeid) or nodeid.partition("::")[0]
 
 
 def begin_with(scopes: Iterable[str]) -> list[str]:
-    """Return the scopes to begin with: the machine's, then those that take long."""
+    """Return the scopes to begin with: the chains, then those that take long."""
+    first = (*_CHAINS, *_LONG)
 
     def rank(scope: str) -> int:
-        if scope == MACHINE:
-            return -1
-        return next((i for i, one in enumerate(_LONG) if scope.startswith(one)), MANY)
+        return next((i for i, one in enumerate(first) if scope.startswith(one)), MANY)
 
     return sorted((s for s in scopes if rank(s) < MANY), key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of workers for ``-n auto``: one more than processors."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

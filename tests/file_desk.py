@@ -29,7 +29,7 @@ class Site:
 
 
 @contextmanager
-def opened_site(database: str) -> Iterator[Site]:
+def opened_site(database: str, *settings: str) -> Iterator[Site]:
     """Start a service with a storage host of its own."""
     with ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="backendai-"))
@@ -38,7 +38,7 @@ def opened_site(database: str) -> Iterator[Site]:
             url = opened.enter_context(new_database())
         stack = Stack(Path(folder) / "platform", url)
         opened.callback(stack.stop)
-        stack.settings = [f"--HubService.local_folders={folder}/folders"]
+        stack.settings = [f"--HubService.local_folders={folder}/folders", *settings]
         asyncio.run(stack.start_service())
         key = asyncio.run(make_administrator(stack))
         yield Site(stack, key, Path(folder) / "folders")

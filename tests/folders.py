@@ -30,7 +30,12 @@ from backendai_hub.core.vfolders import (
 from backendai_hub.db.engine import Database
 from backendai_hub.db.signals import Signals
 from backendai_hub.db.tables import FolderTaskRow, UserRow
-from backendai_hub.operations import folder_cloning, folder_sharing, folders, nouns
+from backendai_hub.operations import (
+    folder_cloning,
+    folder_invitations,
+    folders,
+    nouns,
+)
 from backendai_hub.operations.platform import Platform, new_id
 from backendai_hub.operations.users import ensure_user
 from backendai_hub.reconcilers.folders import FoldersReconciler
@@ -120,7 +125,9 @@ class Archive:
         self, who: Principal, reference: str, *users: str, permission: str = "ro"
     ) -> list[Any]:
         body = InviteRequest(users=list(users), permission=FolderPermission(permission))
-        return await folder_sharing.invite_people(self.platform, who, reference, body)
+        return await folder_invitations.invite_people(
+            self.platform, who, reference, body
+        )
 
     async def share(
         self, who: Principal, reference: str, guest: Principal, permission: str = "ro"
@@ -130,7 +137,9 @@ class Archive:
             who, reference, guest.name, permission=permission
         )
         assert outcome.error is None, outcome
-        await folder_sharing.accept_invitation(self.platform, guest, outcome.invitation)
+        await folder_invitations.accept_invitation(
+            self.platform, guest, outcome.invitation
+        )
 
     async def settle(self) -> None:
         """Let everything that has been decided be done on disk."""

@@ -38,6 +38,7 @@ PACKAGES = {
     "ip": "iproute2",
     "iptables": "iptables",
     "mkfs.btrfs": "btrfs-progs",
+    "mkfs.ext4": "e2fsprogs",
     "ps": "procps",
     "slirp4netns": "slirp4netns",
     "/usr/lib/postgresql": "postgresql",
@@ -261,6 +262,8 @@ def main() -> int:
         )
         path = os.environ["PATH"]
         os.environ["PATH"] = f"{Path(sys.executable).parent}:{path}:/usr/sbin:/sbin"
+        # The tests start many hundred processes, each of which would compile all again.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         install_packages()
         if provide_docker(stack, folder):
             build_session_image()

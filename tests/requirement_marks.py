@@ -94,6 +94,17 @@ def _lacks_btrfs() -> str:
     return "" if Path("/dev/loop-control").exists() else "there are no loop devices"
 
 
+def _lacks_ext4() -> str:
+    lack = _try_mounting()
+    if lack:
+        return lack
+    if shutil.which("mkfs.ext4") is None:
+        return "e2fsprogs is not installed"
+    if "ext4" not in Path("/proc/filesystems").read_text("ascii").split():
+        return "this kernel has no ext4"
+    return "" if Path("/dev/loop-control").exists() else "there are no loop devices"
+
+
 def _lacks_gluster() -> str:
     lack = _try_mounting()
     if lack:
@@ -112,6 +123,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "registry": _lacks_registry,
     "mounts": _try_mounting,
     "btrfs": _lacks_btrfs,
+    "ext4": _lacks_ext4,
     "gluster": _lacks_gluster,
 }
 

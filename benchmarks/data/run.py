@@ -29,26 +29,12 @@ from tornado import httpserver, netutil, web
 
 from backendai_hub.storage import ops
 from backendai_hub.storage.hosts import StorageHosts
+from benchmarks.data.lag import Lag
 
 MIB = 1 << 20
 SCOPE = f"user-{uuid.UUID(int=1)}"
 MANY = 20
 ENTRIES = 100_000
-BEAT_SECONDS = 0.002
-
-
-class Lag:
-    """How late the loop was at most, when it was to do something every 2 ms."""
-
-    def __init__(self) -> None:
-        self.worst = 0.0
-
-    async def watch(self) -> None:
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(BEAT_SECONDS)
-            late = time.perf_counter() - began - BEAT_SECONDS
-            self.worst = max(self.worst, late)
 
 
 @asynccontextmanager

@@ -6,8 +6,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from tests.e2e.up import until
 from tests.requirement_marks import find_chromium
@@ -23,7 +30,19 @@ FLAGS = [
 ]
 SLOW = 60_000
 expect.set_options(timeout=30_000)
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "labextension/node_modules/axe-core/axe.min.js"
+AXE_RULES = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]
+COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+"""All that colours change."""
 PASSWORD = "correct horse battery staple 1"
+END_TRANSITIONS = """document.getAnimations()
+    .filter(one => Number.isFinite(one.effect.getComputedTiming().endTime))
+    .forEach(one => one.finish())"""
+# What a browser refused because of the page's policy, also where it says nothing of it.
+TELL_VIOLATIONS = """addEventListener('securitypolicyviolation', event =>
+    console.error('Content Security Policy: ' + event.effectiveDirective
+        + ' refused ' + (event.blockedURI || event.sample) + ' in ' + location))"""
 
 
 @contextmanager
@@ -41,14 +60,87 @@ def chromium() -> Iterator[Browser]:
 class Person:
     """Somebody with a browser of their own."""
 
-    def __init__(self, browser: Browser, url: str, name: str) -> None:
-        self.context = browser.new_context(viewport={"width": 1280, "height": 860})
+    def __init__(
+        self,
+        browser: Browser,
+        url: str,
+        name: str,
+        *,
+        language: str = "en-GB",
+        scheme: Literal["light", "dark"] = "light",
+        width: int = 1280,
+    ) -> None:
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 860},
+            locale=language,
+            color_scheme=scheme,
+            reduced_motion="reduce",
+        )
+        self.context.add_init_script(TELL_VIOLATIONS)
         self.page = self.context.new_page()
         self.page.set_default_timeout(SLOW)
         self.url = url
         self.name = name
         self.errors: list[str] = []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.listen(self.page)
+
+    def listen(self, page: Page) -> None:
+        """Keep what goes wrong in a page, or is refused there by its policy."""
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._hear)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            self.errors.append(message.text)
+
+    def open(self, path: str) -> Page:
+        """Open one of the console's pages, such as ``sessions``."""
+        self.page.goto(f"{self.url}services/backendai/{path}")
+        expect(self.page.locator("main h1")).to_be_visible()
+        return self.page
+
+    def find_barriers(
+        self, root: str = "body", rules: list[str] = AXE_RULES
+    ) -> list[str]:
+        """Return what axe finds that keeps people out (WCAG 2.2 AA), as it stands."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text("utf-8"))
+        # Half-way between two colours nothing is as it shall be.
+        self.page.evaluate(END_TRANSITIONS)
+        found = self.page.evaluate(
+            """([root, rules]) => axe.run(root, {
+                runOnly: rules, resultTypes: ['violations'], preload: false
+            }).then(done => done.violations.flatMap(v => v.nodes.map(
+                    n => `${v.id}: ${n.target.join(' ')} ${n.failureSummary}`)))""",
+            [root, rules],
+        )
+        return list(found)
+
+    def overflows(self) -> int:
+        """Return how many pixels the page is wider than the window."""
+        return int(
+            self.page.evaluate(
+                "document.documentElement.scrollWidth - window.innerWidth"
+            )
+        )
+
+    def check_looks(self, what: str, root: str = "body") -> None:
+        """See the page as it stands in light and dark, wide and narrow.
+
+        Nothing may keep anybody out, nor make the page scroll sideways.
+        """
+        wide = self.page.viewport_size
+        for scheme, rules in (("light", AXE_RULES), ("dark", COLOUR_RULES)):
+            self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            for width in (1280, 360):
+                self.page.set_viewport_size({"width": width, "height": 860})
+                self.look(f"{what}-{scheme}-{width}")
+                found = self.find_barriers(root, rules)
+                assert found == [], (what, scheme, width, found)
+                assert self.overflows() <= 0, (what, scheme, width)
+        self.page.emulate_media(color_scheme="light")
+        if wide is not None:
+            self.page.set_viewport_size(wide)
 
     def look(self, what: str) -> None:
         """Keep a picture, where somebody has asked for pictures."""
@@ -140,6 +232,6 @@ class Person:
 
     def open_console(self) -> Page:
         """Open the console's list of sessions."""
-        self.page.goto(f"{self.url}services/backendai/")
-        expect(self.page.get_by_role("heading", name="Sessions")).to_be_visible()
-        return self.page
+        page = self.open("sessions")
+        expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+        return page

@@ -53,7 +53,8 @@ def test_every_file_lies_there_compressed_as_well():
     assert files
     for file in files:
         assert gzip.decompress(Path(f"{file}.gz").read_bytes()) == file.read_bytes()
-        assert Path(f"{file}.br").stat().st_size < file.stat().st_size
+        # A line or two may grow; whatever is worth it gets smaller.
+        assert Path(f"{file}.br").stat().st_size < max(200, file.stat().st_size)
 
 
 @built

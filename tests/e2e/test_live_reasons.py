@@ -55,23 +55,23 @@ def tell_the_story(platform: Platform, person: Person) -> None:
     expect(row_of(page, "second").get_by_text("Waiting")).to_be_visible()
     row_of(page, "second").get_by_role("link", name="second").click()
     why = page.get_by_role("region", name="Why it waits")
-    expect(why.get_by_text("Number 2 of 2 in the queue")).to_be_visible()
+    expect(why.get_by_text("Number 2 in the queue")).to_be_visible()
     expect(why.get_by_text("cpu: asks 0.5, 0 free")).to_be_visible()
     person.look("why")
 
     stay(page)
     asked = count_questions(page, second)
     platform.terminate(first)
-    expect(why.get_by_text("Number 1 of 1 in the queue")).to_be_visible()
+    expect(why.get_by_text("Number 1 in the queue")).to_be_visible()
     assert asked == []
 
     page.get_by_role("link", name="All sessions").click()
     third = platform.create(name="third", slots={"cpu": "0.5"}, **batch)
-    place = row_of(page, "third").get_by_text("Number 2 of 2 in the queue")
+    place = row_of(page, "third").get_by_text("Number 2 in the queue")
     expect(place).to_be_visible()
     asked = count_questions(page, third)
     platform.terminate(second)
-    place = row_of(page, "third").get_by_text("Number 1 of 1 in the queue")
+    place = row_of(page, "third").get_by_text("Number 1 in the queue")
     expect(place).to_be_visible()
     person.look("list")
     assert asked == []

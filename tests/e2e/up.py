@@ -53,7 +53,7 @@ class Platform:
         self.port = _pick_inner(set(), is_free)
         if config:
             folder.mkdir(parents=True, exist_ok=True)
-            self.folder.site_config.write_text(config)
+            self.folder.site_config.write_text(config.replace("PORT", str(self.port)))
         self.told: dict[str, Any] = {}
         self.password = "correct horse battery staple"
         self.web = requests.Session()
@@ -81,6 +81,10 @@ class Platform:
         done = run("user", "add", name, "--json", f"--data-dir={self.folder.root}")
         assert done.returncode == 0, done.stderr
         return str(json.loads(done.stdout)["password"])
+
+    def give_role(self, name: str, role: str) -> None:
+        answer = self.web.patch(f"{self.api}users/{name}", json={"role": role})
+        assert answer.ok, answer.text
 
     @property
     def url(self) -> str:

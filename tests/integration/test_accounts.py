@@ -534,6 +534,24 @@ async def test_what_is_done_with_accounts_is_written_down_without_secrets(
         assert secret not in written
 
 
+async def test_how_an_account_is_reads_its_owner_and_who_administers_them(
+    site: Platform,
+):
+    root = await as_root(site)
+    await create(site, "ada")
+    await create(site, "bob")
+    ada = await principal_of(site, "ada", Caller.USER)
+
+    state = await changes.read_account(site, root, "ada")
+
+    assert (state.must_change, state.locked_until) == (True, None)
+    assert await changes.read_account(site, ada, "ada") == state
+    with pytest.raises(NotFoundError):
+        await changes.read_account(site, ada, "bob")
+    with pytest.raises(NotFoundError, match="has no password here"):
+        await changes.read_account(site, root, "root")
+
+
 # --- still there? ----------------------------------------------------------------
 
 

@@ -126,6 +126,25 @@ async def test_addresses_that_go_up_are_refused_as_they_are_on_the_wire(
     assert platform.seen == []
 
 
+async def test_services_may_have_a_host_of_their_own(folder, platform):
+    other = Platform()
+    await other.runner.setup()
+    await web.TCPSite(other.runner, "127.0.0.1", 0).start()
+    port, service = (p.runner.addresses[0][1] for p in (platform, other))
+    relays = Relays(
+        f"http://127.0.0.1:{port}/base/", f"http://127.0.0.1:{service}/", log=LOG
+    )
+    await relays.open(CONTAINER, folder)
+    async with session() as client:
+        for path in ("hub/api/user", "services/backendai/api/me"):
+            async with client.get(f"http://x/base/{path}") as answer:
+                assert answer.status == 200
+    assert [r.path for r in platform.seen] == ["/base/hub/api/user"]
+    assert [r.path for r in other.seen] == ["/base/services/backendai/api/me"]
+    await relays.close()
+    await other.runner.cleanup()
+
+
 async def test_websockets_are_refused(relays, folder):
     await relays.open(CONTAINER, folder)
     async with session() as client:

@@ -154,6 +154,10 @@ async def test_a_session_leaves_a_row_when_it_is_asked_for_and_when_it_is_ended(
     who, api = await person(
         site, root, exits, domain=domain, project=f"{domain}:vision"
     )
+    wish = {"image": "jupyterlab", "name": "mine", "slots": {"cpu": 1, "mem": "1g"}}
+    status, _ = await api.send("POST", "api/sessions/dry-run", json=wish)
+    assert status == 200
+    assert await rows(api, object_kind="session") == []  # thinking is not doing
     status, made = await api.create(name="mine", slots={"cpu": 1, "mem": "1g"})
     assert status == 201, made
     await api.send("POST", f"api/sessions/{made['id']}/terminate", json={})

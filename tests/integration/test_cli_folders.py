@@ -24,6 +24,15 @@ async def test_folders_from_the_shell(tmp_path):
         alice = await make_person(root, stack, tmp_path, "alice")
         bob = await make_person(root, stack, tmp_path, "bob")
 
+        carol = await make_person(root, stack, tmp_path, "carol")
+        await carol.read("folder", "create", "left")
+        await root.well("admin", "user", "deactivate", "carol")
+        also = ("--also", "shared-folders", "--yes")
+        await root.well("admin", "user", "purge", "carol", *also)
+
+        # What is told to who comes from a version without folders.
+        hosts = "--allowed-vfolder-hosts"
+        await root.well("admin", "domain", "update", "default", hosts, "local=*")
         (host,) = await alice.read("folder", "hosts")
         assert (host["name"], host["is_default"]) == ("local", True)
         assert "create-vfolder" in host["permissions"]

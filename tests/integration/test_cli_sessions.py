@@ -38,6 +38,12 @@ async def test_sessions_are_asked_for_seen_and_ended(tmp_path):
         )
         assert asked["status"] == "PENDING", "JupyterHub would attach it; there is none"
         assert (asked["priority"], asked["slots"]["cpu"]) == (20, "0.25")
+        renamed = await root.read("session", "rename", "next", "later")
+        assert (renamed["name"], renamed["status"]) == ("later", "PENDING")
+        taken = await root("session", "rename", "later", name)
+        assert taken.code == 1
+        assert "another live session" in taken.err
+        await root.well("session", "rename", "later", "next")
         listed = await root.well(
             *("session", "list", "--columns", "name,status", "--order", "created_at"),
         )
@@ -173,6 +179,31 @@ async def test_the_audit_is_listed_taken_away_and_checked(tmp_path):
         report = await root.read("audit", "verify")
         assert report["ok"] is True
         assert report["rows"] >= 2
+
+
+async def test_an_ssh_key_is_made_brought_and_removed(tmp_path):
+    async with working(tmp_path, agent=False) as (_, root):
+        made = await root.well("ssh-key", "make")
+        begin = made.out.index("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+        assert made.out.rstrip().endswith("-----END OPENSSH PRIVATE KEY-----")
+        shown = await root.read("ssh-key", "show")
+        assert (shown["kind"], shown["private_key"]) == ("ssh-ed25519", "")
+
+        file = tmp_path / "id"
+        await root.well("ssh-key", "make", "--output", str(file))
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert file.read_text() != made.out[begin:]
+        before = await root.read("ssh-key", "show")
+        refused = await root("ssh-key", "make", "--output", str(file))
+        assert refused.code != 0
+        assert "File exists" in refused.err
+        assert await root.read("ssh-key", "show") == before
+
+        await root.well("ssh-key", "bring", "-", say=made.out[begin:])
+        again = await root.read("ssh-key", "show")
+        assert again["fingerprint"] == shown["fingerprint"]
+        await root.well("ssh-key", "remove")
+        assert (await root.read("ssh-key", "show"))["public_key"] == ""
 
 
 async def test_files_for_sessions_are_put_and_taken_away(tmp_path):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 
+from backendai_hub.core.errors import InvalidRequestError, MalformedRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.sessions import Session
 from backendai_hub.db.engine import Database, OvertakenError
@@ -36,6 +38,14 @@ async def ask(platform: Platform, server: str, **changes: Any) -> str:
     return (await submit(platform, "alice", server=server, **changes)).session.id
 
 
+async def rewrite(platform: Platform, session_id: str, **values: Any) -> None:
+    """Give a session what its request would not let it have."""
+    async with platform.database.transaction() as tx:
+        await tx.execute(
+            update(SessionRow).where(SessionRow.id == session_id).values(**values)
+        )
+
+
 async def read_all(platform: Platform, name: str, order: str) -> list[Session]:
     """Read every page, two sessions at a time."""
     principal = await principal_of(platform, name)
@@ -60,6 +70,61 @@ async def test_pages_show_every_session_once_even_those_of_one_moment(
     found = [s.id for s in await read_all(platform, "alice", order)]
 
     assert found == sorted(made, reverse=order.startswith("-"))
+
+
+@pytest.mark.parametrize("order", ["name", "-name", "priority", "-status", "owner"])
+async def test_pages_in_any_order_show_every_session_once(
+    platform: Platform, order: str
+):
+    for number, name in enumerate(["b", "a", "a|b", "c", "é"]):
+        made = await ask(platform, f"s{number}")
+        await rewrite(platform, made, name=name, priority=[10, 0][number % 2])
+
+    found = await read_all(platform, "alice", order)
+
+    keys = [getattr(s, order.removeprefix("-")) for s in found]
+    assert sorted(s.name for s in found) == ["a", "a|b", "b", "c", "é"]
+    if order not in {"name", "-name"}:  # letters sort as the database sorts them
+        assert keys == sorted(keys, reverse=order.startswith("-"))
+
+
+async def test_a_list_is_narrowed_by_whatever_is_asked_for(platform: Platform):
+    train = await ask(platform, "s1")
+    await rewrite(platform, train, name="Train_1", tag="vision")
+    await rewrite(platform, await ask(platform, "s2"), name="trainX1")
+    principal = await principal_of(platform, "alice")
+
+    async def names(**query: str) -> list[str]:
+        page = await list_sessions(platform, principal, ListQuery(**query))
+        return sorted(s.name for s in page.items)
+
+    assert await names(search="TRAIN") == ["Train_1", "trainX1"]
+    assert await names(search="train_") == ["Train_1"]
+    assert await names(search="vis") == ["Train_1"]
+    assert await names(search=train) == ["Train_1"]
+    assert await names(search="100%") == []
+    assert await names(type="interactive", project="default") == ["Train_1", "trainX1"]
+    assert await names(type="batch") == []
+    assert await names(project="other") == []
+    assert await names(resource_group="nowhere") == []
+    assert await names(agent="nowhere", search="\0") == []
+    with pytest.raises(InvalidRequestError, match="type: there is no 'odd'"):
+        await names(type="odd")
+    with pytest.raises(InvalidRequestError, match="order: 'image' is none of"):
+        await names(order="image")
+
+
+@pytest.mark.parametrize("order", ["created_at", "name", "priority"])
+async def test_what_is_no_cursor_of_a_list_is_refused(platform: Platform, order: str):
+    principal = await principal_of(platform, "alice")
+    wrong = [b"", b"no", b"x|y", f"{1 << 63}|{'0' * 32}".encode(), b"\xff|a"]
+
+    for content in wrong:
+        after = base64.urlsafe_b64encode(content).decode()
+        with pytest.raises(MalformedRequestError, match="not a cursor"):
+            await list_sessions(
+                platform, principal, ListQuery(order=order, after=after)
+            )
 
 
 def test_time_is_told_no_finer_than_a_cursor_can_say(tmp_path: Path):

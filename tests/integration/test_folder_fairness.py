@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, select
 
-from backendai_hub.api.files import DirectoryRequest
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import (
     HubError,
@@ -25,14 +23,18 @@ from backendai_hub.core.vfolders import TaskKind, TaskState
 from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.engine import Database
 from backendai_hub.db.signals import Signals
-from backendai_hub.db.tables import EventRow, MembershipRow
 from backendai_hub.handlers.file_contents import taken_in_time
 from backendai_hub.operations import file_contents, files, uploads
 from backendai_hub.operations.folder_access import OpenFolder, authorize_folder
+from backendai_hub.operations.folder_moves import NewOwner
 from backendai_hub.operations.folder_purges import purge_folders_of_user
 from backendai_hub.operations.folder_upkeep import count_scopes
 from backendai_hub.operations.users import ensure_user
-from backendai_hub.reconcilers.folders import AT_ONCE, FoldersReconciler
+from backendai_hub.reconcilers.folders import (
+    AT_ONCE,
+    MOST_PER_PERSON,
+    FoldersReconciler,
+)
 from backendai_hub.storage.channel import Channel, ServiceLeftError
 from backendai_hub.storage.configuration import HostConfig
 from backendai_hub.storage.ops import Place, ScanUsage, StatEntry, TrashEntry
@@ -180,8 +182,9 @@ async def test_a_purged_person_leaves_nothing_of_their_uploads(archive: Archive)
     await begun_upload(archive, alice, made.id)
     scope = archive.root / f"user-{alice.id}"
 
+    heir = NewOwner(kind="user", id=root.id, name="root", domain_id=root.domain_id)
     async with archive.platform.database.transaction() as tx:
-        await purge_folders_of_user(archive.platform, tx, alice.id, heir=root.id)
+        await purge_folders_of_user(archive.platform, tx, alice.id, heir=heir)
     await archive.settle()
 
     assert not [file for file in scope.rglob("*") if file.is_file()]
@@ -230,28 +233,6 @@ async def test_what_a_store_does_not_offer_is_not_opened_by_its_id(archive: Arch
         await opened_folder(archive, alice, kept.id)
 
 
-async def test_who_has_left_a_project_is_told_no_more_of_its_folders(
-    archive: Archive,
-):
-    dora = await archive.person("dora", Role.DOMAIN_ADMIN)
-    bob = await archive.person("bob")
-    user = await ensure_user(archive.platform, "bob")
-    made = await archive.make(dora, "plans", project=user.project_id)
-
-    async def told(path: str) -> str | None:
-        opened = await opened_folder(archive, bob, made.id)
-        body = DirectoryRequest(path=path)
-        await files.make_directory(archive.platform, opened, body)
-        async with archive.platform.database.read() as connection:
-            about = EventRow.text.contains(path)
-            return await connection.scalar(select(EventRow.owner_id).where(about))
-
-    assert await told("before") == dora.id
-    async with archive.platform.database.transaction() as tx:
-        await tx.execute(delete(MembershipRow).where(MembershipRow.user_id == dora.id))
-    assert await told("merger") is None
-
-
 async def test_nobody_has_more_than_so_many_tasks_and_all_come_in_turn(
     archive: Archive,
 ):
@@ -276,6 +257,29 @@ async def test_nobody_has_more_than_so_many_tasks_and_all_come_in_turn(
     async with platform.database.transaction() as tx:
         await folder_tasks.end_task(tx, hers[0], TaskState.DONE)
     await begin(alice)
+
+
+async def test_so_many_tasks_of_one_person_and_of_one_host_are_under_way(
+    archive: Archive,
+):
+    platform, kind = archive.platform, TaskKind.EMPTY_TRASH
+    for name in ("alice", "bob", "carol"):
+        who = await archive.person(name)
+        folder = await archive.make(who, "own")
+        for _ in range(MOST_PER_PERSON + 1):
+            async with platform.database.transaction() as tx:
+                await folder_tasks.insert_task(
+                    tx, platform.new_id(), kind, folder.id, who=who
+                )
+    desk = FoldersReconciler(platform, Signals())
+    assert await desk._begin_tasks() == AT_ONCE
+    assert desk._busy.most_common(1)[0][1] == AT_ONCE, "of the host"
+    people = {turn for turn in desk._busy if turn.startswith("person")}
+    assert max(desk._busy[turn] for turn in people) <= MOST_PER_PERSON
+    await platform.folder_work.wait_all()
+    assert not desk._busy
+    assert await desk._begin_tasks() == AT_ONCE
+    await platform.folder_work.wait_all()
 
 
 async def test_a_first_task_does_not_wait_for_all_of_somebody_elses(archive: Archive):

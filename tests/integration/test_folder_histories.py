@@ -25,17 +25,27 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from backendai_hub.api.folders import LeaveRequest
+from backendai_hub.api.folders import LeaveRequest, TransferRequest
+from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import HubError
+from backendai_hub.core.fields import HostPermission
+from backendai_hub.core.mounts import Mount
+from backendai_hub.core.tenancy import Role
+from backendai_hub.core.vfolders import UsageMode
 from backendai_hub.db.engine import Database
+from backendai_hub.operations import folder_invitations
 from backendai_hub.operations import folder_sharing as sharing
+from backendai_hub.operations.folder_transfers import transfer_folder
+from backendai_hub.operations.session_mounts import choose_mounts
+from backendai_hub.operations.users import ensure_user
 from tests.databases import StandingDatabase
 from tests.factories import AUDIT_KEY, Clock
-from tests.folders import Archive, opened_archive
+from tests.folders import Archive, opened_archive, permit
 from tests.harness import migrated
 
-NAMES = ("data", "sets")
+DOTTED = ".cache"
+NAMES = ("data", "sets", DOTTED)
 PEOPLE = ("alice", "bob")
 people = st.sampled_from(PEOPLE)
 names = st.sampled_from(NAMES)
@@ -53,7 +63,11 @@ class Known:
 
 
 class Histories(RuleBasedStateMachine):
-    """Folders are made, renamed, shared, copied, thrown away, taken back, removed."""
+    """Folders are made, renamed, shared, copied, thrown away, taken back, removed.
+
+    They are given to others, and what the storage host permits changes: whatever
+    happens, nobody's session gets anything of somebody else's without asking.
+    """
 
     new_url: Any = None
 
@@ -63,6 +77,7 @@ class Histories(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(prefix="backendai-")
         self.known: dict[str, Known] = {}
         self.made = 0
+        self.may_mount = True
         self.run(self._open())
 
     async def _open(self) -> None:
@@ -76,6 +91,13 @@ class Histories(RuleBasedStateMachine):
         self.who: dict[str, Principal] = {
             name: await self.archive.person(name) for name in PEOPLE
         }
+        self.root = await self.archive.person("root", Role.SUPERADMIN)
+        office = self.archive.office
+        self.store = await office.make(
+            "project", name="store", domain="default", type="model-store"
+        )
+        await office.join(self.store.id, *PEOPLE)
+        self.who = {name: await self.archive.person(name) for name in PEOPLE}
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(work)
@@ -137,6 +159,7 @@ class Histories(RuleBasedStateMachine):
             return
         key, one = found
         goes = one.name == name or self.is_free(one.owner, name)
+        goes = goes and not (name == DOTTED and one.guests)
         work = self.archive.change(self.who[one.owner], key, name=name)
         if self.attempt(work, goes=goes) is not None:
             one.name = name
@@ -150,16 +173,18 @@ class Histories(RuleBasedStateMachine):
             self.attempt(self.archive.trash(self.who[one.owner], key), goes=True)
             one.state = "trash"
 
-    @rule(number=st.integers(0, 5))
+    @rule(number=st.integers(0, 5), name=st.one_of(st.none(), names))
     @precondition(lambda self: self.known)
-    def take_back(self, number: int) -> None:
+    def take_back(self, number: int, name: str | None) -> None:
         found = self.pick(number, state="trash")
         if found is None:
             return
         key, one = found
-        work = self.archive.restore(self.who[one.owner], key)
-        if self.attempt(work, goes=self.is_free(one.owner, one.name)) is not None:
-            one.state = "ready"
+        new = name or one.name
+        goes = self.is_free(one.owner, new) and not (new == DOTTED and one.guests)
+        work = self.archive.restore(self.who[one.owner], key, name)
+        if self.attempt(work, goes=goes) is not None:
+            one.state, one.name = "ready", new
 
     @rule(number=st.integers(0, 5))
     @precondition(lambda self: self.known)
@@ -193,9 +218,9 @@ class Histories(RuleBasedStateMachine):
             self.run(self.archive.settle())
             self.known[answer.folder.id] = Known(person, name, one.content)
 
-    @rule(number=st.integers(0, 5))
+    @rule(number=st.integers(0, 5), meanwhile=st.one_of(st.none(), names))
     @precondition(lambda self: self.known)
-    def share(self, number: int) -> None:
+    def share(self, number: int, meanwhile: str | None) -> None:
         found = self.pick(number, state="ready")
         if found is None:
             return
@@ -204,14 +229,23 @@ class Histories(RuleBasedStateMachine):
         if other in one.guests:
             return
         owner, guest = self.who[one.owner], self.who[other]
-        (asked,) = self.run(self.archive.invite(owner, key, other, permission="rw"))
+        inviting = self.archive.invite(owner, key, other, permission="rw")
+        invited = self.attempt(inviting, goes=one.name != DOTTED)
+        if invited is None:
+            return
+        (asked,) = invited
         assert asked.error is None
+        if meanwhile is not None:
+            self.rename(number, meanwhile)
         platform = self.archive.platform
-        work = sharing.accept_invitation(platform, guest, asked.invitation)
-        if self.attempt(work, goes=self.is_free(other, one.name)) is not None:
+        work = folder_invitations.accept_invitation(platform, guest, asked.invitation)
+        goes = one.name != DOTTED and self.is_free(other, one.name)
+        if self.attempt(work, goes=goes) is not None:
             one.guests.add(other)
         else:
-            self.run(sharing.decline_invitation(platform, guest, asked.invitation))
+            self.run(
+                folder_invitations.decline_invitation(platform, guest, asked.invitation)
+            )
 
     @rule(number=st.integers(0, 5))
     @precondition(lambda self: self.known)
@@ -224,6 +258,55 @@ class Histories(RuleBasedStateMachine):
                 self.archive.platform, guest, key, LeaveRequest()
             )
             self.attempt(work, goes=True)
+
+    @rule(number=st.integers(0, 5), person=people)
+    @precondition(lambda self: self.known)
+    def give_away(self, number: int, person: str) -> None:
+        found = self.pick(number, state="ready")
+        if found is None:
+            return
+        key, one = found
+        goes = one.name != DOTTED and one.owner != person
+        others = [
+            other
+            for other, known in self.known.items()
+            if other != key
+            and known.state == "ready"
+            and known.name == one.name
+            and (known.owner == person or person in known.guests)
+        ]
+        work = transfer_folder(
+            self.archive.platform, self.root, key, TransferRequest(user=person)
+        )
+        if self.attempt(work, goes=goes and not others) is not None:
+            self.run(self.archive.settle())
+            one.owner = person
+            one.guests.discard(person)
+
+    @rule(number=st.integers(0, 5), name=names, person=people)
+    @precondition(lambda self: self.known)
+    def plant_in_the_store(self, number: int, name: str, person: str) -> None:
+        """Nobody puts a dot-folder into what all of the domain may read."""
+        found = self.pick(number, state="ready")
+        if found is None:
+            return
+        key, one = found
+        self.run(self.archive.change(self.who[one.owner], key, cloneable=True))
+        for dotted in (DOTTED, f" {DOTTED}", ".local"):
+            work = self.archive.clone(
+                self.who[person],
+                key,
+                dotted,
+                project=self.store.id,
+                usage_mode=UsageMode.MODEL,
+            )
+            self.attempt(work, goes=False)
+
+    @rule(yes=st.booleans())
+    def permit_mounts(self, yes: bool) -> None:
+        self.may_mount = yes
+        permitted = [str(p) for p in HostPermission if yes or p != HostPermission.MOUNT]
+        self.run(permit(self.archive.platform, {"local": permitted}))
 
     # --- what always holds -------------------------------------------------------
 
@@ -243,6 +326,34 @@ class Histories(RuleBasedStateMachine):
         for key, one in self.known.items():
             if one.state != "gone":
                 assert (self.place(key) / "file").read_text() == one.content
+
+    @invariant()
+    def nothing_of_anybody_else_comes_by_itself(self) -> None:
+        if not hasattr(self, "known"):
+            return
+        for person in PEOPLE:
+            mounts = self.run(self.choose(person))
+            assert all(mount.automatic for mount in mounts)
+            expected = {
+                key
+                for key, one in self.known.items()
+                if one.owner == person
+                and one.state == "ready"
+                and one.name == DOTTED
+                and self.may_mount
+            }
+            assert {mount.folder_id for mount in mounts} == expected
+
+    async def choose(self, person: str) -> list[Mount]:
+        """Return what a session of somebody gets without asking."""
+        platform = self.archive.platform
+        user = await ensure_user(platform, person)
+        found: list[Mount] = []
+        for project in user.projects:
+            request = SessionRequest(image="lab")
+            who = self.who[person]
+            found = await choose_mounts(platform, who, user, project, request)
+        return found
 
 
 @pytest.fixture(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.errors import ConflictError, HubError
 from backendai_hub.core.mounts import MountRequest
 from backendai_hub.db.engine import Database
@@ -54,8 +55,9 @@ async def test_what_was_thrown_away_since_it_was_chosen_is_not_stored(
         await archive.make(alice, "data")
         user = await ensure_user(platform, "alice")
         session = (await submit(platform)).session
+        request = SessionRequest(image="lab", mounts=[MountRequest(folder="data")])
         chosen = await choose_mounts(
-            platform, alice, user, user.project_id or "", [MountRequest(folder="data")]
+            platform, alice, user, user.project_id or "", request
         )
         await archive.trash(alice, "data")
         with pytest.raises(ConflictError, match="just been thrown away"):

@@ -15,6 +15,7 @@ from backendai_hub.api.files import (
     TrashRequest,
 )
 from backendai_hub.api.folders import TransferRequest
+from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import (
     ConflictError,
@@ -27,7 +28,7 @@ from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Role
 from backendai_hub.db.engine import Database
 from backendai_hub.db.tables import FolderRow
-from backendai_hub.operations import folder_sharing as sharing
+from backendai_hub.operations import folder_invitations
 from backendai_hub.operations.file_trash import (
     TrashQuery,
     begin_emptying,
@@ -42,7 +43,7 @@ from backendai_hub.operations.files import (
     stat_entry,
 )
 from backendai_hub.operations.folder_access import authorize_folder
-from backendai_hub.operations.folders import transfer_folder
+from backendai_hub.operations.folder_transfers import transfer_folder
 from backendai_hub.operations.nouns import purge_noun
 from backendai_hub.operations.session_mounts import choose_mounts
 from backendai_hub.operations.storage_hosts import cancel_task
@@ -58,7 +59,10 @@ async def archive(database: Database, tmp_path: Path) -> AsyncIterator[Archive]:
 
 async def list_unasked(archive: Archive, who: Principal) -> list[str]:
     user = await ensure_user(archive.platform, who.name)
-    mounts = await choose_mounts(archive.platform, who, user, user.project_id or "", [])
+    request = SessionRequest(image="lab")
+    mounts = await choose_mounts(
+        archive.platform, who, user, user.project_id or "", request
+    )
     return [mount.folder_name for mount in mounts]
 
 
@@ -85,7 +89,9 @@ async def test_an_invitation_into_what_is_a_dot_folder_now_is_not_accepted(
     await archive.change(alice, "data", name=".ipython")
 
     with pytest.raises(ConflictError, match="not shared"):
-        await sharing.accept_invitation(archive.platform, bob, offered.invitation)
+        await folder_invitations.accept_invitation(
+            archive.platform, bob, offered.invitation
+        )
 
     assert await list_unasked(archive, bob) == []
     assert await list_unasked(archive, alice) == [".ipython"]
@@ -131,7 +137,7 @@ async def test_cancelling_a_task_that_has_ended_changes_nothing(archive: Archive
     await archive.settle()
     assert await archive.tasks() == before
     assert (await archive.read(bob, copy.id)).status == "ready"
-    assert archive.place(copy, alice.id).joinpath("file").read_bytes() == b"kept"
+    assert archive.place(copy, bob.id).joinpath("file").read_bytes() == b"kept"
 
 
 async def test_of_a_projects_local_folder_everybody_has_their_own_part_only(

@@ -15,23 +15,30 @@ from backendai_hub.api.folders import (
     ShareRequest,
     TransferRequest,
 )
-from backendai_hub.core.access import Principal
+from backendai_hub.core.access import Caller, Principal, reach
 from backendai_hub.core.errors import (
     ConflictError,
     ForbiddenError,
+    InUseError,
     InvalidRequestError,
     NotFoundError,
 )
+from backendai_hub.core.mounts import MountRequest
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Role
 from backendai_hub.core.vfolders import FolderPermission
 from backendai_hub.db.engine import Database
 from backendai_hub.handlers.folders import ActivityQuery
+from backendai_hub.operations import folder_invitations
 from backendai_hub.operations import folder_sharing as sharing
 from backendai_hub.operations.folder_access import authorize_folder
-from backendai_hub.operations.folders import read_activity, transfer_folder
+from backendai_hub.operations.folder_transfers import transfer_folder
+from backendai_hub.operations.folder_upkeep import count_scopes
+from backendai_hub.operations.folders import read_activity
 from backendai_hub.operations.members import MembersRequest, change_members
 from backendai_hub.operations.nouns import purge_noun
+from backendai_hub.operations.sessions import terminate_session
+from tests.factories import principal_of, submit
 from tests.folders import Archive, opened_archive, permit
 
 
@@ -66,29 +73,31 @@ async def test_an_invitation_is_accepted_changed_and_left(archive: Archive):
     with pytest.raises(NotFoundError):
         await archive.read(bob, "data")
 
-    (seen,) = await sharing.list_invitations(platform, bob, "pending")
+    (seen,) = await folder_invitations.list_invitations(platform, bob, "pending")
     assert (seen.folder, seen.inviter, seen.permission) == ("data", "alice", "ro")
-    assert await sharing.list_invitations(platform, eve, "all") == []
+    assert await folder_invitations.list_invitations(platform, eve, "all") == []
     with pytest.raises(ForbiddenError, match="neither to you nor from you"):
-        await sharing.accept_invitation(platform, eve, good.invitation)
+        await folder_invitations.accept_invitation(platform, eve, good.invitation)
     with pytest.raises(ForbiddenError, match="neither"):
-        await sharing.decline_invitation(platform, eve, good.invitation)
+        await folder_invitations.decline_invitation(platform, eve, good.invitation)
     with pytest.raises(ForbiddenError, match="only who is invited"):
-        await sharing.accept_invitation(platform, alice, good.invitation)
+        await folder_invitations.accept_invitation(platform, alice, good.invitation)
     change = InvitationChange(permission=FolderPermission.READ_WRITE)
     with pytest.raises(ForbiddenError):
-        await sharing.change_invitation(platform, bob, good.invitation, change)
-    await sharing.change_invitation(platform, alice, good.invitation, change)
+        await folder_invitations.change_invitation(
+            platform, bob, good.invitation, change
+        )
+    await folder_invitations.change_invitation(platform, alice, good.invitation, change)
 
     # What one has oneself by that name comes first.
     own = await archive.make(bob, "data")
     with pytest.raises(ConflictError, match="'data' already"):
-        await sharing.accept_invitation(platform, bob, good.invitation)
+        await folder_invitations.accept_invitation(platform, bob, good.invitation)
     await archive.change(bob, own.id, name="mine")
-    done = await sharing.accept_invitation(platform, bob, good.invitation)
+    done = await folder_invitations.accept_invitation(platform, bob, good.invitation)
     assert done.state == "accepted"
     with pytest.raises(ConflictError, match="answered"):
-        await sharing.decline_invitation(platform, bob, good.invitation)
+        await folder_invitations.decline_invitation(platform, bob, good.invitation)
     got = await archive.read(bob, "data")
     assert (got.id, got.access, got.is_owner) == (made.id, "rw", False)
     assert await archive.names(bob) == ["data", "mine"]
@@ -125,12 +134,16 @@ async def test_who_rejects_and_who_takes_back_is_told_apart(archive: Archive):
     alice, bob = await archive.person("alice"), await archive.person("bob")
     await archive.make(alice, "data")
     (first,) = await archive.invite(alice, "data", "bob")
-    rejected = await sharing.decline_invitation(platform, bob, first.invitation)
+    rejected = await folder_invitations.decline_invitation(
+        platform, bob, first.invitation
+    )
     assert rejected.state == "rejected"
     (second,) = await archive.invite(alice, "data", "bob")
-    canceled = await sharing.decline_invitation(platform, alice, second.invitation)
+    canceled = await folder_invitations.decline_invitation(
+        platform, alice, second.invitation
+    )
     assert canceled.state == "canceled"
-    assert await sharing.list_invitations(platform, bob, "pending") == []
+    assert await folder_invitations.list_invitations(platform, bob, "pending") == []
     await permit(platform, {"local": ["create-vfolder"]})
     with pytest.raises(ForbiddenError, match="invite-others"):
         await archive.invite(alice, "data", "bob")
@@ -183,7 +196,7 @@ async def test_only_superadmins_give_folders_to_others(archive: Archive):
     moved = await transfer_folder(platform, root, made.id, body)
     assert (moved.user, await archive.names(alice)) == ("bob", [])
     assert (await archive.read(bob, "data")).is_owner
-    assert (archive.place(made, alice.id) / "a").read_bytes() == b"kept"
+    assert (archive.place(made, bob.id) / "a").read_bytes() == b"kept"
     await transfer_folder(platform, root, made.id, TransferRequest(project="default"))
     assert await archive.names(alice) == ["data"], "members have it"
     with pytest.raises(InvalidRequestError, match="either a user or a project"):
@@ -206,11 +219,36 @@ async def test_a_purged_users_folders_go_but_for_those_that_others_share(
     await purge_noun(archive.platform, root, noun_of("user"), "alice")
     await archive.settle()
     assert not archive.place(lonely, alice.id).exists()
-    assert archive.place(shared, alice.id).is_dir()
+    assert archive.place(shared, root.id).is_dir()
     kept = await archive.read(bob, "shared")
-    assert (kept.user, kept.access) == ("root", "rw")
+    assert (kept.user, kept.access, kept.status) == ("root", "rw", "ready")
     guests = await sharing.list_guests(archive.platform, bob, theirs.id)
     assert guests == []
+
+
+async def test_what_others_share_goes_as_well_if_that_is_wanted(archive: Archive):
+    platform, user = archive.platform, noun_of("user")
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    root = await archive.person("root", Role.SUPERADMIN)
+    shared = await archive.make(alice, "shared")
+    await archive.share(alice, "shared", bob, "rw")
+    await archive.office.change("user", "alice", status="inactive")
+
+    with pytest.raises(InvalidRequestError, match="there are shared-folders"):
+        await purge_noun(platform, root, user, "alice", also=["sessions"])
+    with pytest.raises(InvalidRequestError, match="there are none"):
+        await purge_noun(platform, root, noun_of("domain"), "x", also=["users"])
+    mounts = [MountRequest(folder="shared")]
+    session = (await submit(platform, "bob", mounts=mounts)).session
+    with pytest.raises(InUseError, match="mounted by 1 live session"):
+        await purge_noun(platform, root, user, "alice", also=["shared-folders"])
+    await terminate_session(platform, bob, session.id)
+
+    await purge_noun(platform, root, user, "alice", also=["shared-folders"])
+    await archive.settle()
+    assert not archive.place(shared, alice.id).exists()
+    for who in (bob, root):
+        assert await archive.names(who) == []
 
 
 async def test_a_purged_projects_folders_go_with_it(archive: Archive):
@@ -245,3 +283,19 @@ async def test_who_moves_to_another_domain_takes_their_folders_along(archive: Ar
         await archive.read(boss, made.id)
     (outcome,) = await archive.invite(alice, "data", "bob")
     assert "nobody 'bob' in this domain" in outcome.error
+
+
+async def test_the_spawner_sees_of_folders_what_is_chosen_on_its_page(archive: Archive):
+    alice = await archive.person("alice")
+    made = await archive.make(alice, "data")
+    (archive.place(made, alice.id) / "a").write_bytes(b"x" * 100_000)
+    await count_scopes(archive.platform)
+    spawner = await principal_of(archive.platform, "alice", Caller.SPAWNER)
+
+    seen = await archive.read(spawner, made.id)
+
+    assert (seen.name, seen.access, seen.is_owner) == ("data", "rw", True)
+    assert (await archive.read(alice, made.id)).used_bytes > 0
+    assert (seen.used_bytes, seen.creator, seen.created_at) == (0, "", "")
+    for action in ("folder-activity:read", "folder-guest:read", "folder-task:read"):
+        assert reach(spawner, action) is None

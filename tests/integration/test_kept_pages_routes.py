@@ -42,6 +42,9 @@ QUERIES: dict[str, ListQuery] = {
     "limit=2": ListQuery(limit=2),
     "status=live": ListQuery(status="live"),
     "owner=%2A&order=created_at": ListQuery(owner="*", order="created_at"),
+    "search=s&type=interactive&order=name": ListQuery(
+        search="s", type="interactive", order="name"
+    ),
 }
 TOLD_ANEW = {"X-Request-Id", "Date", "X-RateLimit-Remaining"}
 

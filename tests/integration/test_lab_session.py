@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import shutil
@@ -38,6 +39,8 @@ class Platform:
 
     def __init__(self):
         self.heard = []
+        self.received = 0
+        self.largest_part = 0
         self.more = asyncio.Event()
 
     def make_app(self):
@@ -66,6 +69,8 @@ class Platform:
             return await self._events(request)
         if path == "elsewhere":
             raise web.HTTPFound("http://169.254.169.254/")
+        if path.startswith("uploads"):
+            return await self._upload(request)
         body = await request.text()
         answer = {
             "path": request.raw_path,
@@ -75,6 +80,19 @@ class Platform:
         }
         headers = {"ETag": '"7"', "Set-Cookie": "stolen=1", "X-Inner": "secret"}
         return web.json_response(answer, status=201, headers=headers)
+
+    async def _upload(self, request):
+        """As tus has it: a place for what is sent, and how far that has come."""
+        if request.method == "POST":
+            place = "/services/backendai/api/uploads/7"
+            return web.Response(status=201, headers={"Location": place})
+        if request.method == "PATCH" and request.headers["Upload-Offset"] != "0":
+            raise web.HTTPConflict(text="elsewhere")
+        async for part in request.content.iter_any():
+            self.received += len(part)
+            self.largest_part = max(self.largest_part, len(part))
+        offset = {"Upload-Offset": str(self.received), "Tus-Resumable": "1.0.0"}
+        return web.Response(status=204, headers=offset)
 
     async def _events(self, request):
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -251,6 +269,35 @@ async def test_events_arrive_one_by_one(session, platform):
         platform.more.set()
         second = await asyncio.wait_for(response.content.readuntil(b"\n\n"), 60)
     assert (b"first" in first, b"second" in second) == (True, True)
+
+
+async def test_an_upload_passes_part_by_part_and_its_place_is_here(session, platform):
+    headers = as_user("alice", **{"Upload-Offset": "0", "Tus-Resumable": "1.0.0"})
+    async with session.post(f"{API}uploads", headers=as_user("alice")) as response:
+        place = response.headers["Location"]
+    assert (response.status, place) == (201, f"{PREFIX}backendai/api/uploads/7")
+    size = 24 << 20
+    body = io.BytesIO(b"x" * size)
+    async with session.patch(
+        f"{ORIGIN}{place}", data=body, headers=headers
+    ) as response:
+        assert response.status == 204
+        assert response.headers["Upload-Offset"] == str(size)
+    async with session.head(f"{ORIGIN}{place}", headers=as_user("alice")) as response:
+        assert response.headers["Upload-Offset"] == str(size)
+    assert platform.largest_part < 1 << 20
+
+
+async def test_who_is_refused_while_sending_is_told_why(session):
+    large = b"x" * (8 << 20)
+    wrong = as_user("alice", **{"Upload-Offset": "3"})
+    url = f"{API}uploads/7"
+    async with session.patch(url, data=io.BytesIO(large), headers=wrong) as response:
+        assert (response.status, await response.text()) == (409, "elsewhere")
+    async with session.patch(
+        url, data=io.BytesIO(large), headers=as_user("eve")
+    ) as response:
+        assert response.status == 403
 
 
 async def test_the_platform_cannot_send_us_elsewhere(session):

@@ -193,6 +193,32 @@ async def test_every_container_of_a_cluster_sees_the_folders(hub, host, make_age
         await remove(hub, spec)
 
 
+async def test_the_first_that_is_heard_of_a_node_tells_its_storage_hosts(
+    hub, host, make_agent
+):
+    agent = make_agent("node")
+    agent.options["BackendAIAgent.first_look_seconds"] = "60"
+    await agent.start()
+    await hub.after_reports(1)
+    first = hub.reports[0]
+    assert (first.storage_hosts, first.labels["storage/local"]) == (["local"], "yes")
+
+
+async def test_a_node_is_heard_of_although_a_storage_host_hangs(
+    hub, make_agent, tmp_path
+):
+    stuck = Host(tmp_path / "stuck", name="stuck")
+    stuck.root.mkdir()
+    agent = make_agent("node")
+    agent.options["BackendAIAgent.storage_hosts"] = f"stuck={stuck.root}"
+    agent.options["BackendAIAgent.first_look_seconds"] = "0.2"
+    with hung(stuck.root):
+        await agent.start()
+        await hub.after_reports(1)
+        assert hub.reports[0].storage_hosts == []
+    await hub.until(lambda r: r.storage_hosts == ["stuck"])
+
+
 async def test_a_host_that_comes_later_is_noticed(hub, host, make_agent, tmp_path):
     agent = make_agent("node")
     host.root.rename(tmp_path / "not-yet")

@@ -38,7 +38,7 @@ async def test_short_queues_are_as_they_are_now_and_long_ones_as_lately(
 
     monkeypatch.setattr(QueueView, "refresh", count)
     now = 0.0
-    desk = QueueDesk(clock=lambda: now)
+    desk = QueueDesk(clock=lambda: now, used=lambda: now)
     first = (await submit(platform, "alice", slots=ASKED)).session.id
     assert await read(platform, desk) == [first]
     second = (await submit(platform, "bob", slots=ASKED)).session.id
@@ -58,6 +58,26 @@ async def test_short_queues_are_as_they_are_now_and_long_ones_as_lately(
     assert refreshes == before
     now += 10.1
     assert await read(platform, desk) == [first, second, third]
+
+
+async def test_a_busy_machine_makes_nobody_see_older_queues(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    now = 0.0
+    refresh = QueueView.refresh
+
+    async def wait_for_the_processor(self: Any) -> bool:
+        nonlocal now
+        now += 5.0
+        return await refresh(self)
+
+    monkeypatch.setattr(QueueView, "refresh", wait_for_the_processor)
+    await add_node(platform)
+    desk = QueueDesk(clock=lambda: now, used=lambda: 0.0)
+    first = (await submit(platform, "alice", slots=ASKED)).session.id
+    assert await read(platform, desk) == [first]
+    second = (await submit(platform, "bob", slots=ASKED)).session.id
+    assert await read(platform, desk) == [first, second]
 
 
 async def test_who_is_told_why_is_told_so_although_others_have_asked_meanwhile(

@@ -17,6 +17,7 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView, load_snapshot
 from backendai_hub.operations.sessions import terminate_session
 from backendai_hub.scheduling.plan import plan
+from backendai_hub.scheduling.snapshot import Plan
 from tests.factories import add_node, make_device, principal_of, start, submit
 from tests.integration.test_ledger_machine import SETTINGS, LedgerMachine
 from tests.tenants import Office
@@ -40,11 +41,22 @@ class ViewMachine(LedgerMachine):
         decided = plan(fresh)
         if not gained:
             assert decided.placements == (), "somebody could start, and nobody knew"
+        news = self.view.take_news()
+        if news.came and not news.gained and self.view.is_enough(news.came):
+            few = plan(self.view.snapshot(news.came))
+            assert started(few) == started(decided), "others gained as well"
         self.view.placed.update(p.session for p in decided.placements)
         await placement.apply_plan(self.platform, decided)
 
 
-def test_whatever_happens_a_view_equals_one_that_was_just_made(migrated_url: str):
+def started(decided: Plan) -> set[str]:
+    return {placement.session for placement in decided.placements}
+
+
+def test_whatever_happens_a_view_equals_one_that_was_just_made(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(queue_view, "LOOKED_AT", 0)
     machine = type("Machine", (ViewMachine,), {"url": migrated_url})
     run_state_machine_as_test(machine, settings=SETTINGS)
 

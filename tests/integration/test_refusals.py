@@ -94,7 +94,7 @@ async def test_unknown_parameters_and_cursors_are_refused(alice: API):
         ("api/sessions?limit=100000", "limit"),
         ("api/sessions?limit=x", "limit"),
         ("api/sessions?status=dead", "dead"),
-        ("api/sessions?order=name", "name"),
+        ("api/sessions?order=colour", "colour"),
         ("api/sessions?after=!!!", "cursor"),
         ("api/sessions?after=MjAyNi0wMS0wMXx4", "cursor"),
         ("api/sessions?colour=red", "colour"),

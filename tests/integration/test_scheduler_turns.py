@@ -12,9 +12,11 @@ from backendai_hub.db.signals import Signals
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import terminate_session
-from backendai_hub.reconcilers import scheduler
+from backendai_hub.reconcilers import scheduler, telling
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
+from backendai_hub.reconcilers.steps import Course
 from backendai_hub.scheduling import plugins
+from backendai_hub.scheduling.snapshot import Plan
 from tests.factories import add_node, make_device, principal_of, start, submit
 
 ASKED = {"cpu": "3", "mem": "1"}
@@ -34,15 +36,15 @@ async def test_who_came_last_gets_a_reason_although_others_have_news_all_the_tim
     await start(platform, "zoe", slots=ASKED)
     signals = Signals()
     reconciler = SchedulerReconciler(platform, signals)
-    explain = scheduler.explain
+    explain = telling.explain
 
     async def explain_and_be_called(*given: Any) -> int:
         signals.wake("scheduler")
         return await explain(*given)
 
     # One reason at a time, and somebody calls whenever one is stored.
-    monkeypatch.setattr(scheduler, "explain", explain_and_be_called)
-    monkeypatch.setattr(scheduler, "in_batches", lambda some: [[one] for one in some])
+    monkeypatch.setattr(telling, "explain", explain_and_be_called)
+    monkeypatch.setattr(telling, "_MOST_TOLD", 1)
 
     async def look(free: int) -> dict[str, str]:
         """Let one pass find other numbers than the last, for everybody."""
@@ -95,7 +97,7 @@ class Watch:
         return self.now
 
 
-async def test_reading_everything_anew_takes_a_twentieth_of_the_time_at_most(
+async def test_reading_everything_anew_takes_a_two_hundredth_of_the_time_at_most(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     watch, anew = Watch(), []
@@ -120,18 +122,18 @@ async def test_reading_everything_anew_takes_a_twentieth_of_the_time_at_most(
         watch.now = 60
         await reconciler.reconcile()
     assert anew == [0, 60]
-    for moment in (130, 269, 270, 329, 330):
+    for moment in (130, 2069, 2070, 2129, 2130):
         watch.now = moment
         await reconciler.reconcile()
-    assert anew == [0, 60, 270, 330], "200 seconds after it had ended, then 60"
+    assert anew == [0, 60, 2070, 2130], "2,000 seconds after it had ended, then 60"
 
 
 async def test_who_has_gone_is_forgotten_also_while_there_is_news_all_the_time(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(scheduler, "_LEAST_TRIED", 2)
+    monkeypatch.setattr(telling, "_LEAST_TRIED", 2)
     # It is always the turn of others to be told.
-    monkeypatch.setattr(scheduler, "in_batches", lambda some: [])
+    monkeypatch.setattr(telling, "in_batches", lambda *_: [])
     await add_node(platform, devices=[make_device(slots={"cpu": 4000, "mem": 9})])
     await start(platform, "zoe", slots=ASKED)
     reconciler = SchedulerReconciler(platform, Signals())
@@ -142,7 +144,7 @@ async def test_who_has_gone_is_forgotten_also_while_there_is_news_all_the_time(
         ).session
         await reconciler.reconcile()
         await terminate_session(platform, zoe, guest.id)
-    assert len(reconciler._tried) <= 2 + 2
+    assert len(reconciler._teller._tried) <= 2 + 2
 
 
 async def test_a_policy_that_fails_is_logged_once_and_told_to_who_waits(
@@ -168,3 +170,22 @@ async def test_a_policy_that_fails_is_logged_once_and_told_to_who_waits(
     [line] = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
     assert line.startswith("resource group ")
     assert "ZeroDivisionError: boom" in line
+
+
+async def test_all_are_looked_at_again_twenty_times_as_long_as_that_took_after_it(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    watch, looks = Watch(), []
+    reconciler = SchedulerReconciler(platform, Signals(), clock=watch)
+    step = Course.step
+
+    async def take_a_second(course: Course) -> Plan:
+        looks.append(watch.now)
+        watch.now += 1
+        return await step(course)
+
+    monkeypatch.setattr(Course, "step", take_a_second)
+    for moment in (10, 29, 30, 49, 50):
+        watch.now = moment
+        await reconciler.reconcile()
+    assert looks == [10, 30, 50]

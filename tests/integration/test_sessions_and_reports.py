@@ -496,3 +496,12 @@ async def test_only_our_own_servers_are_taken_away_from_jupyterhub(
     assert await list_ended_servers(platform, {("alice", "other"): began}) == []
     await submit(platform)
     assert await list_ended_servers(platform, {pair: began}) == []
+
+
+async def test_a_node_that_has_not_told_its_devices_yet_refuses_nobody(
+    platform: Platform,
+):
+    """It is taken for alive before its devices are written down."""
+    await add_node(platform, devices=[])
+    waiting = (await submit(platform, "ada", slots={"cpu": "1"})).session
+    assert waiting.status is SessionStatus.PENDING

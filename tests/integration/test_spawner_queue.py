@@ -211,7 +211,7 @@ async def test_the_form_is_shown_and_its_plain_fields_start_a_session(hub):
         status, page = await tab.get("spawn/alice/one")
         assert status == 200
         assert 'id="backendai-spawn"' in page
-        assert 'src="/services/backendai/static/console/spawn.js"' in page
+        assert 'src="/hub/backendai/static/spawn.js"' in page
         assert '<select class="form-select" id="backendai-image" name="image">' in page
 
         status, _ = await tab.send("spawn/alice/one", image="jupyterlab", cpu="0.5")

@@ -24,6 +24,7 @@ from tests.storage import (
     is_ok,
     new_place,
     path_of,
+    replaced,
     running_hosts,
 )
 
@@ -117,7 +118,7 @@ async def test_where_nothing_is_mounted_nothing_is_written(tmp_path):
     async with running_hosts(described) as hosts:
         assert hosts.health()["local"].state == "down"
         assert "nothing is mounted" in hosts.health()["local"].reason
-        with pytest.raises(UnavailableError, match="mount the storage there"):
+        with pytest.raises(UnavailableError, match="administrators see why"):
             await Desk(hosts).make()
         assert list(where.iterdir()) == []
 
@@ -207,6 +208,41 @@ async def test_a_clone_on_btrfs_shares_its_blocks(tmp_path):
             used = (before - os.statvfs(where).f_bavail) * os.statvfs(where).f_frsize
             assert used < len(CONTENT)
             assert await copy.read("a") == CONTENT * 8
+
+
+@pytest.mark.btrfs
+@pytest.mark.parametrize("point", ["", "moving.copied"])
+async def test_what_moves_on_btrfs_counts_where_it_is_then(tmp_path, point):
+    """Scopes are subvolumes there, between which nothing is renamed."""
+    with btrfs(tmp_path) as where:
+        described = {"local": {"driver": "btrfs", "path": str(where / "folders")}}
+        async with running_hosts(described, crash_at=point) as hosts:
+            desk, pid = await Desk(hosts).make(), hosts.health()["local"].pid
+            await desk.upload("a", CONTENT)
+            target = ops.Place(OTHER_SCOPE, desk.place.folder_id)
+            small = ops.MakeScope(scope=OTHER_SCOPE, limit_bytes=MIB)
+            await hosts.call("local", small)
+            move = ops.MoveFolder(source=desk.place, target=target)
+            if not point:
+                with pytest.raises(InsufficientStorageError):
+                    await hosts.call("local", move)
+                assert await desk.read("a") == CONTENT
+
+            await hosts.call("local", ops.SetLimit(scope=OTHER_SCOPE, bytes=None))
+            if point:
+                with pytest.raises(UnavailableError):
+                    await hosts.call("local", move)
+                await replaced(hosts, pid)
+            await hosts.call("local", move)
+
+            assert await Desk(hosts, target).read("a") == CONTENT
+            with pytest.raises(NotFoundError):
+                await desk.names()
+            await settle(hosts, where)
+            usage = await hosts.call("local", ops.ScopeUsage(scope=SCOPE))
+            assert usage.bytes < MIB
+            usage = await hosts.call("local", ops.ScopeUsage(scope=OTHER_SCOPE))
+            assert usage.bytes >= len(CONTENT)
 
 
 async def test_a_driver_on_the_wrong_filesystem_says_so(tmp_path):

@@ -166,6 +166,36 @@ async def test_a_clone_is_the_same_in_another_scope(desk, root):
     assert (await desk.hosts.call("local", clone)).bytes == 0, "done is done"
 
 
+@pytest.mark.parametrize("point", ["", "moving.trash"])
+async def test_a_folder_moves_to_another_scope_with_its_trash(local, root, point):
+    async with running_hosts(local, crash_at=point) as hosts:
+        desk, pid = await Desk(hosts).make(), hosts.health()["local"].pid
+        fill(path_of(root, desk.place))
+        before = content_of(path_of(root, desk.place))
+        await desk.upload("gone", CONTENT)
+        entry = {"entry_id": new_id(), "at": "2026-01-01T00:00:00Z"}
+        await desk.do(ops.TrashEntry, path="gone", **entry)
+        target = ops.Place(OTHER_SCOPE, desk.place.folder_id)
+        await hosts.call("local", ops.MakeScope(scope=OTHER_SCOPE))
+
+        move = ops.MoveFolder(source=desk.place, target=target)
+        if point:
+            with pytest.raises(UnavailableError):
+                await hosts.call("local", move)
+            await replaced(hosts, pid)
+        for _ in range(2):
+            await hosts.call("local", move)
+
+        assert not path_of(root, desk.place).exists()
+        assert content_of(path_of(root, target)) == before
+        there = Desk(hosts, target)
+        await there.do(ops.RestoreEntry, entry_id=entry["entry_id"])
+        assert await there.read("gone") == CONTENT
+        other = ops.MoveFolder(source=new_place(), target=new_place(OTHER_SCOPE))
+        with pytest.raises(InvalidRequestError, match="keep their ids"):
+            await hosts.call("local", other)
+
+
 async def test_a_folder_is_cloned_from_another_host(tmp_path):
     described = {name: {"path": str(tmp_path / name)} for name in ("local", "other")}
     async with running_hosts(described) as hosts:
@@ -357,9 +387,11 @@ async def test_a_download_whose_worker_dies_is_not_taken_for_whole(desk):
 
 
 async def test_text_is_replaced_only_as_it_was_seen(desk, root):
-    first = await desk.do(ops.WriteText, path="a.py", content=b"1", if_tag="")
-    second = await desk.do(ops.WriteText, path="a.py", content=b"2", if_tag=first.tag)
-    assert second.tag != first.tag
+    made = await desk.do(ops.WriteText, path="a.py", content=b"1", if_tag="")
+    first = made.entry
+    changed = await desk.do(ops.WriteText, path="a.py", content=b"2", if_tag=first.tag)
+    assert changed.entry.tag != first.tag
+    assert (changed.replaced_bytes, changed.replaced_files) == (1, 1)
     with pytest.raises(PreconditionFailedError, match="was changed"):
         await desk.do(ops.WriteText, path="a.py", content=b"3", if_tag=first.tag)
     with pytest.raises(PreconditionFailedError, match="exists already"):
@@ -369,7 +401,7 @@ async def test_text_is_replaced_only_as_it_was_seen(desk, root):
     assert await desk.read("a.py") == b"2"
     (path_of(root, desk.place) / "a.py").chmod(0o755)
     changed = await desk.do(ops.WriteText, path="a.py", content=b"4")
-    assert changed.mode == 0o755, "what could be run still can"
+    assert changed.entry.mode == 0o755, "what could be run still can"
     (path_of(root, desk.place) / "link").symlink_to("a.py")
     with pytest.raises(ConflictError):
         await desk.do(ops.WriteText, path="link", content=b"5")
@@ -391,7 +423,7 @@ async def test_several_paths_are_read_as_an_archive_and_unpacked(desk, kind):
 
     await desk.upload(f"packed.{kind}", packed)
     made = await desk.do(ops.ExtractArchive, path=f"packed.{kind}", target="out")
-    assert (made.path, made.files) == ("out", 2)
+    assert (made.path, made.files) == ("out", 4), "with the two folders"
     assert await desk.read("out/a/x") == CONTENT
 
 

@@ -15,10 +15,13 @@ from pathlib import Path
 import pytest
 
 from backendai_hub.core.errors import InvalidRequestError, UnavailableError
+from backendai_hub.safefs.errors import StoppedError
+from backendai_hub.safefs.listing import Listing, Order
+from backendai_hub.safefs.tree import Tree
 from backendai_hub.storage import ops
 from backendai_hub.storage.hosts import StorageHosts
 from tests.harness import until
-from tests.storage import WELL, Desk, is_ok, replaced, running_hosts
+from tests.storage import WELL, Desk, is_ok, path_of, replaced, running_hosts
 
 QUICK = {"check_seconds": 0.2, "slow_seconds": 0.3, "hang_seconds": 2.0}
 
@@ -47,7 +50,7 @@ async def test_hosts_are_found_by_name_and_say_how_they_are(tmp_path):
         assert health.state in WELL
         assert health.capabilities == frozenset()
         assert 0 < health.free_bytes <= health.total_bytes
-        with pytest.raises(InvalidRequestError, match="there are local, b"):
+        with pytest.raises(InvalidRequestError, match="no storage host 'c'"):
             await hosts.call("c", ops.Health())
     assert not any(is_alive(h.pid) for h in hosts.health().values() if h.pid)
 
@@ -177,12 +180,26 @@ async def test_a_host_that_refuses_is_down_for_its_reason_and_comes_back(tmp_pat
     }
     async with running_hosts(described) as hosts:
         pid = hosts.health()["local"].pid
-        with pytest.raises(UnavailableError, match="the tape is being changed"):
+        assert hosts.health()["local"].reason == "the tape is being changed"
+        with pytest.raises(UnavailableError, match="administrators see why") as said:
             await Desk(hosts).make()
+        assert "tape" not in said.value.message, "why is not everybody's to know"
         troubles.write_text("{}")
         await is_ok(hosts)
         await Desk(hosts).make()
         assert hosts.health()["local"].pid == pid, "its worker had nothing wrong"
+
+
+async def test_who_asks_is_not_told_where_a_host_lies(tmp_path):
+    place = tmp_path / "folders"
+    described = {"local": {"path": str(place), "check_seconds": 60.0}}
+    place.mkdir()
+    async with running_hosts(described) as hosts:
+        desk = await Desk(hosts).make()
+        place.rename(tmp_path / "elsewhere")
+        with pytest.raises(UnavailableError, match="cannot do this") as said:
+            await desk.names()
+        assert str(tmp_path) not in said.value.message
 
 
 async def test_too_many_requests_at_once_are_refused_in_words(tmp_path):
@@ -271,3 +288,43 @@ async def test_files_belong_to_the_owner_of_the_host(tmp_path):
     modes = {oct(p.stat().st_mode & 0o777) for p in found if p.is_file()}
     assert modes == {"0o644"}
     assert {oct(p.stat().st_mode & 0o777) for p in found if p.is_dir()} == {"0o755"}
+
+
+async def test_a_worker_that_has_too_much_to_do_to_answer_is_not_ended(tmp_path):
+    described = {
+        "local": {
+            "path": str(tmp_path / "folders"),
+            "check_seconds": 0.05,
+            "slow_seconds": 0.05,
+            "hang_seconds": 1.0,
+            "most_scans": 64,
+        }
+    }
+    async with running_hosts(described) as hosts:
+        desk = await Desk(hosts).make()
+        folder = path_of(tmp_path / "folders", desk.place)
+        for number in range(15_000):
+            (folder / f"file-{number}").touch()
+        pid = hosts.health()["local"].pid
+        listing = ops.ListEntries(
+            place=desk.place, sort=Order.SIZE, search="file", limit=10
+        )
+        # Without turns of anybody: all of it is done in one process at the same time.
+        pages = await asyncio.gather(
+            *(hosts.call("local", listing, deadline=250.0) for _ in range(48))
+        )
+        assert {page.total for page in pages} == {15_000}
+        assert hosts.health()["local"].pid == pid
+
+
+async def test_a_list_that_nobody_waits_for_is_not_read_to_its_end(tmp_path):
+    place = tmp_path / "folder"
+    place.mkdir()
+    for number in range(3000):
+        (place / f"{number}").touch()
+    looks = iter([False, True])
+    with Tree.at(place) as tree, pytest.raises(StoppedError):
+        tree.list((), cancelled=lambda: next(looks))
+    assert next(looks, None) is None
+    with Tree.at(place) as tree, pytest.raises(StoppedError):
+        tree.list((), Listing(search="1"), cancelled=lambda: True)

@@ -100,12 +100,25 @@ async def test_two_cannot_send_one_upload_at_once(desk):
             desk.send(upload_id, b"theirs"),
             desk.do(ops.UploadOffset, upload_id=upload_id),
             desk.finish(upload_id, "a", 0),
-            desk.do(ops.AbandonUpload, upload_id=upload_id),
         ):
             with pytest.raises(LockedError):
                 await attempt
         assert (await body.finish()).offset == 4
     assert await desk.send(upload_id, b"!", 4) == 5
+
+
+async def test_an_upload_is_given_up_while_it_is_being_sent(desk):
+    upload_id = await desk.begin()
+    operation = ops.AppendUpload(place=desk.place, upload_id=upload_id, offset=0)
+    async with await desk.hosts.upload("local", operation) as body:
+        await body.write(b"mine")
+        await desk.do(ops.AbandonUpload, upload_id=upload_id)
+        left = await desk.hosts.call("local", ops.ListUploads(place=desk.place))
+        assert left.names == []
+        with pytest.raises(NotFoundError):
+            await body.finish()
+    with pytest.raises(NotFoundError):
+        await desk.do(ops.UploadOffset, upload_id=upload_id)
 
 
 async def test_what_arrived_before_the_line_broke_counts(desk):

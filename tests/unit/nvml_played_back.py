@@ -43,6 +43,7 @@ class FakeGpu:
     instances: list[FakeInstance] = field(default_factory=list)
     linked: tuple[str, ...] = ()
     levels: dict[str, int] = field(default_factory=dict)
+    busy: int = 0
 
 
 class FakeNvml:
@@ -73,7 +74,20 @@ class FakeNvml:
 
     def nvmlDeviceGetMemoryInfo(self, handle: FakeGpu | FakeInstance) -> Any:
         whole = isinstance(handle, FakeGpu)
-        return SimpleNamespace(total=80 * GIB if whole else handle.size * 10 * GIB)
+        total = 80 * GIB if whole else handle.size * 10 * GIB
+        return SimpleNamespace(total=total, used=total // 4)
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> FakeGpu | FakeInstance:
+        for gpu in self.gpus:
+            for handle in (gpu, *gpu.instances):
+                if handle.uuid == uuid and not gpu.broken:
+                    return handle
+        raise NvmlError("Not Found")
+
+    def nvmlDeviceGetUtilizationRates(self, handle: FakeGpu | FakeInstance) -> Any:
+        if isinstance(handle, FakeInstance) or handle.mig:
+            raise NvmlError("Not Supported")
+        return SimpleNamespace(gpu=handle.busy, memory=0)
 
     def nvmlDeviceGetMinorNumber(self, handle: FakeGpu) -> int:
         return self.gpus.index(handle)

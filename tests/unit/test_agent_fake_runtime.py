@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,22 @@ async def test_the_same_seed_lets_the_same_starts_fail(make_runtime):
 async def test_every_nth_start_fails(make_runtime):
     runtime = await make_runtime(persist=False, fail_every=3)
     assert [await start(runtime, i) for i in IDS[:6]] == [True, True, False] * 2
+
+
+async def test_what_was_started_begins_though_its_agent_was_killed(make_runtime):
+    first = await make_runtime()
+    for container_id in IDS[:2]:
+        assert await start(first, container_id)
+    log = Path(first.data_dir) / "fake-starts.log"
+    for kept in ("", f"{IDS[0]}\n"):
+        log.write_text(kept)
+        folder = container_folder(first.data_dir, IDS[0])
+        folder.preparation.unlink()
+        folder.activation.write_text("{}")
+        await make_runtime()
+        assert sorted(log.read_text().split()) == sorted(IDS[:2])
+        assert folder.preparation.exists()
+        assert not folder.activation.exists()
 
 
 async def test_containers_outlive_the_runtime_and_are_started_once(make_runtime):

@@ -45,20 +45,27 @@ def words(text: str) -> set[str]:
 
 ANYBODY = words("version:read spec:read login:start upload:check")
 OWN_SESSIONS = words(
-    "self:read resources:read session:create,read,terminate events:read"
+    "self:read resources:read session:create,check,read,terminate events:read"
     " log:read preset:check"
 )
 ACCOUNT = words("account:change login:confirm,end")
+OWN_ALONE = words("ssh-key:read,update")
+"""Nobody sets another's key to log in with."""
 SEEN = words(
     """
     domain:read project:read user:read keypair:read members:read dotfiles:read
-    resource-group:read preset:read image:read audit:read
+    resource-group:read preset:read image:read audit:read account:read
     """
 )
-DATA_SEEN = words("folder:read folder-task:read storage-host:read quota-scope:read")
+DATA_SEEN = words(
+    """
+    folder:read folder-activity:read folder-guest:read folder-task:read
+    storage-host:read quota-scope:read
+    """
+)
 DATA = DATA_SEEN | words(
     """
-    folder:create,update,trash,restore,purge,share folder-task:cancel
+    folder:create,update,trash,restore,purge,share folder-task:cancel upload:read
     """
 )
 INVITATIONS = words("invitation:read,answer folder:clone,invite")
@@ -73,6 +80,7 @@ POLICIES = words("keypair-policy:read user-policy:read project-policy:read")
 PERSON = (
     OWN_SESSIONS
     | ACCOUNT
+    | OWN_ALONE
     | SEEN
     | POLICIES
     | DATA
@@ -82,7 +90,8 @@ PERSON = (
         """
         folder:leave
         console:open user:update keypair:create,update,purge,issue dotfiles:update
-        image:forget session:prioritize,hold,release queue:read
+        image:forget session:rename,prioritize,hold,release queue:read
+        agent-summary:read
         """
     )
 )
@@ -96,7 +105,7 @@ TENANTS = words(
 SITE_SEEN = words(
     """
     agents:read registry:read resource-group-access:read image:installs usage:verify
-    audit:verify reservation:read schedule:read
+    audit:verify reservation:read schedule:read storage-remain:read
     """
 )
 SITE = words(
@@ -108,10 +117,10 @@ SITE = words(
     registry:create,update,purge image:update,rescan,alias,untag,install
     agent:drain,undrain resource-group:freeze,unfreeze
     reservation:create,update,purge
-    folder:transfer quota-scope:update
+    folder:transfer quota-scope:update storage-remain:check
     """
 )
-ALWAYS_OWN = words("session:create") | ACCOUNT | INVITATIONS | FILES
+ALWAYS_OWN = words("session:create,check") | ACCOUNT | OWN_ALONE | INVITATIONS | FILES
 OWN_OF_DOMAIN = words("image:forget folder:leave")
 """What the administrators of a domain do like everybody else, and superadmins for
 others."""
@@ -140,6 +149,7 @@ MAY: dict[str, dict[Reach, set[str]]] = {
             """
             slot-type:read console:open self:read resources:read session:read
             events:read preset:check queue:read shares:read
+            agent-summary:read
             """
         ),
         Reach.OWN: ACCOUNT,

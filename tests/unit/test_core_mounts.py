@@ -8,6 +8,7 @@ import pytest
 
 from backendai_hub.core.errors import HubError, InvalidRequestError, NotFoundError
 from backendai_hub.core.fields import HostPermission
+from backendai_hub.core.mount_paths import overlap, read_subpath, read_target
 from backendai_hub.core.mounts import (
     MOST_MOUNTS,
     Mount,
@@ -15,10 +16,7 @@ from backendai_hub.core.mounts import (
     MountContext,
     MountRequest,
     check_dotfiles,
-    overlap,
     read_mount,
-    read_subpath,
-    read_target,
     resolve_mounts,
 )
 from backendai_hub.core.vfolders import (
@@ -66,11 +64,13 @@ def resolve(
     folders: list[MountableFolder],
     *requests: str | MountRequest,
     permitted: tuple[str, ...] = ("local",),
+    automatic: bool = True,
 ) -> list[Mount]:
     context = MountContext(
         user_id=ME,
         project_id=PROJECT,
         permissions={h: frozenset({str(HostPermission.MOUNT)}) for h in permitted},
+        automatic=automatic,
     )
     asked = [MountRequest(folder=r) if isinstance(r, str) else r for r in requests]
     return resolve_mounts(asked, folders, context)
@@ -144,6 +144,17 @@ def test_m3_no_part_of_a_folder_is_mounted_twice():
         resolve([DATA], ask("data/a/b", target="b"), ask("data/a", target="a"))
     both = resolve([DATA], ask("data/a", target="a"), ask("data/ab", target="b"))
     assert [m.subpath for m in both] == ["a", "ab"]
+
+
+def test_nothing_comes_by_itself_for_who_wants_nothing():
+    known = [folder(1, ".cache"), folder(2, ".config"), folder(3, "data")]
+    assert [m.folder_name for m in resolve(known)] == [".cache", ".config"]
+    assert resolve(known, automatic=False) == []
+    named = resolve(known, ".cache", "data", automatic=False)
+    assert [(m.folder_name, m.automatic) for m in named] == [
+        (".cache", False),
+        ("data", False),
+    ]
 
 
 def test_m4_dot_folders_come_without_being_asked_for():

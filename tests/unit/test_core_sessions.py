@@ -114,6 +114,12 @@ def test_only_the_table_decides_what_may_follow(old, new):
         check_can_become("s1", old, new)
 
 
+def test_no_session_is_called_like_the_identifier_of_another():
+    with pytest.raises(InvalidRequestError, match="looks like the identifier"):
+        check_session_name("01a20095-42b9-799b-93f9-ae682993b947")
+    check_session_name("run-01a20095-42b9-799b-93f9-ae682993b947")
+
+
 @pytest.mark.parametrize("name", ["a", "A", "7", "my-lab_2.0", "x" * 64])
 def test_plain_names_are_taken(name):
     check_session_name(name)

@@ -37,6 +37,7 @@ FOLDER = "0190a5b4-1234-7000-8000-00000000abcd"
     "name",
     [
         *("data", "Data 2026", "a", "数据", "größe", ".cache", ".local", "x.y-z_1"),
+        *("การทดลองที่ 1", "วิธีใช้", "हिन्दी"),
         *("runs (old)", "a+b", "me@home", "a,b", "é" * 64, ".bashrc2x.d"),
     ],
 )
@@ -50,6 +51,7 @@ def test_names_are_labels_of_any_script(name: str):
         *("", " ", "..", ".", "...", "a/b", "/bin", "/home/work", "a\0b", "a\nb"),
         *("x" * 65, "日" * 86, "-a", "a-", "a\u202eb", "a:b", "a*", "~", "$HOME"),
         *(".ssh", ".SSH", ".jupyter", ".terminfo", ".tmux.conf", ".bashrc", ".zshrc"),
+        *("\u0e35ab", "a \u0301b", ".\u0301a"),
         *(".bash_profile", ".１rc", "new", "bulk", OWNER, "a\u200bb", "a\ud800"),
     ],
 )

@@ -7,18 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribution import _LONG, MACHINE, begin_with, together_with
+from tests.distribution import _CHAINS, _LONG, begin_with, chain_of, together_with
 
 ROOT = Path(__file__).parents[2]
 OF_MACHINE = re.compile(r"pytest\.mark\.(docker|bwrap|browser)\b")
-FILES = [path.relative_to(ROOT) for path in ROOT.glob("tests/*/test_*.py")]
+OF_SESSIONS = re.compile(r"pytest\.mark\.(docker|bwrap)\b")
+FILES = [path.relative_to(ROOT) for path in ROOT.glob("tests/**/test_*.py")]
+
+
+def find_files(pattern: re.Pattern[str]) -> list[str]:
+    return [str(path) for path in FILES if pattern.search((ROOT / path).read_text())]
 
 
 def test_what_uses_the_machine_runs_one_after_the_other():
-    users = [path for path in FILES if OF_MACHINE.search((ROOT / path).read_text())]
-    assert len(users) > 10
-    apart = [path for path in users if together_with(f"{path}::test_it") != MACHINE]
-    assert apart == []
+    users = find_files(OF_MACHINE)
+    assert len(users) > 30
+    assert [path for path in users if chain_of(f"{path}::test_it") is None] == []
+
+
+def test_real_sessions_never_run_beside_others():
+    users = find_files(OF_SESSIONS)
+    # The stories of the pages share a platform with sessions in the container engine.
+    stories = [str(path) for path in FILES if "ui" in path.parts]
+    assert min(len(users), len(stories)) > 10
+    chains = {together_with(f"{path}::test_it") for path in (*users, *stories)}
+    assert chains == {"machine"}
 
 
 def test_a_files_tests_stay_together():
@@ -30,9 +43,10 @@ def test_what_takes_longest_begins_first():
     files = {together_with(f"{path}::test_it") for path in FILES}
     first = begin_with(files)
 
-    assert first[0] == MACHINE
-    assert set(first[1:]) == {f for f in files if f.startswith(_LONG)}
-    assert first[1].startswith(_LONG[0])
+    chains = len(_CHAINS)
+    assert first[:chains] == list(_CHAINS)
+    assert set(first[chains:]) == {f for f in files if f.startswith(_LONG)}
+    assert first[chains].startswith(_LONG[0])
 
 
 @pytest.mark.parametrize("beginning", _LONG)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,7 +18,6 @@ from tornado.web import Application
 from backendai_hub.core.access import Action
 from backendai_hub.core.errors import ConflictError, TooManyRequestsError
 from backendai_hub.db.engine import Database
-from backendai_hub.db.migrate import upgrade
 from backendai_hub.db.signals import Signals
 from backendai_hub.handlers.base import (
     ACT_FOR,
@@ -30,6 +28,7 @@ from backendai_hub.handlers.base import (
 )
 from backendai_hub.handlers.routes import patterns
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
+from tests.harness import migrated
 
 
 class Wish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,8 +91,9 @@ class Client:
 
 @pytest.fixture
 async def client(memory_dir: Path) -> AsyncIterator[Client]:
-    url = f"sqlite+aiosqlite:///{memory_dir / 'handlers.sqlite'}"
-    await asyncio.to_thread(upgrade, url)
+    path = memory_dir / "handlers.sqlite"
+    path.write_bytes(migrated())
+    url = f"sqlite+aiosqlite:///{path}"
     database = Database(url, clock=Clock(), audit_key=AUDIT_KEY)
     platform = make_platform(database)
     await prepare(platform)

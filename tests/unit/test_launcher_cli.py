@@ -1,6 +1,8 @@
 """The command line: refusals come before anything is touched."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -75,3 +77,21 @@ def test_the_doctor_answers_programs_too(run, tmp_path):
 
     findings = json.loads(result.output)
     assert {"subject", "severity", "text", "remedy"} == set(findings[0])
+
+
+def test_a_command_of_the_launcher_does_not_import_what_only_the_platform_needs():
+    """It would take each of them four times as long."""
+    heavy = {"aiohttp", "alembic", "jupyterhub", "numpy", "sqlalchemy", "tornado"}
+    told = subprocess.run(
+        [
+            *(sys.executable, "-c"),
+            "import sys, backendai_hub.cli, backendai_hub.launcher.verbs;"
+            " print(*sys.modules)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = told.stdout.split()
+    assert "backendai_hub.launcher.up" in imported
+    assert heavy.intersection(imported) == set()

@@ -63,6 +63,7 @@ def test_with_a_site_s_own_jupyterhub_there_is_no_public_port(tmp_path, layout):
     assert "--no-public" in commands["router"].argv
     assert not any("--port" in part for part in commands["router"].argv)
     assert "--BackendAIAgent.platform_url=http://hub.example/" in commands["agent"].argv
+    assert any("BackendAIAgent.service_url=" in word for word in commands["agent"].argv)
 
 
 @pytest.mark.parametrize("url", ["http://h:1/hub/api", "http://h:1/hub/api/"])

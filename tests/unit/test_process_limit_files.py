@@ -18,6 +18,7 @@ from backendai_agent.runtimes.process_limits_probe import (
     choose_limits,
     find_mounts,
     find_own_groups,
+    try_out,
 )
 
 BOUNDS = Bounds(cpu=1500, memory=256 << 20, pids=100)
@@ -166,3 +167,18 @@ def test_insisting_on_limits_that_do_not_exist_fails() -> None:
     with pytest.raises(LimitsFailure, match="no limits called magic"):
         choose_limits("ours", wanted="magic")
     assert choose_limits("ours", wanted="watchdog")[0].kind == "watchdog"
+
+
+class _Refusing(Watchdog):
+    """A node that lets nobody make control groups, nor remove any."""
+
+    def create(self, name: str, bounds: Bounds) -> None:
+        raise LimitsFailure("may not be made")
+
+    def remove(self, name: str) -> None:
+        raise LimitsFailure("may not be removed")
+
+
+def test_why_limits_cannot_be_set_is_told_not_what_clearing_away_says() -> None:
+    with pytest.raises(LimitsFailure, match="may not be made"):
+        try_out(_Refusing(taskset=None, prlimit=None))

@@ -107,10 +107,15 @@ ALLOWED = {
         "os.scandir": OPEN_ALREADY,
     },
     "backendai_hub/storage/folders.py": {"os.rmdir": OUR_NAME},
+    "backendai_hub/storage/once.py": {"Path.read_text": KERNEL, "os.unlink": ONE_NAME},
     "backendai_hub/storage/places.py": {
         "Path.read_text": KERNEL,
         "os.mkdir": OUR_NAME,
         "os.open": SITE,
+    },
+    "backendai_hub/storage/process.py": {
+        "Path.glob": KERNEL,
+        "Path.read_text": KERNEL,
     },
     "backendai_hub/storage/scopes.py": {"os.rmdir": OUR_NAME},
     "backendai_hub/storage/uploads.py": {"os.unlink": OUR_NAME},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tracemalloc
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.safefs import listing
+from backendai_hub.safefs.errors import StoppedError
 from backendai_hub.safefs.listing import Listing, Order
+from backendai_hub.safefs.paths import show_name
 from backendai_hub.safefs.tree import Tree
 from tests.unit.safefs_trees import folder, names, path, tree, write
 
@@ -147,7 +152,7 @@ def test_what_disappears_while_it_is_sorted_is_not_shown(
         with real(place) as entries:
             found = list(entries)
         (folder / "b").unlink()
-        yield found
+        yield iter(found)
 
     monkeypatch.setattr(os, "scandir", scan_late)
     page = tree.list((), Listing(sort=sort))
@@ -184,6 +189,108 @@ def test_no_name_is_lost_or_told_twice(
     with Tree.at(folder) as tree:
         found = all_pages(tree, limit=limit, sort=sort, descending=descending)
     assert sorted(found) == sorted(wanted)
+
+
+def value_of(path: Path, sort: Order) -> int:
+    found = path.lstat()
+    return {
+        Order.NAME: 0,
+        Order.KIND: 0 if stat.S_ISDIR(found.st_mode) else 1,
+        Order.SIZE: found.st_size if stat.S_ISREG(found.st_mode) else 0,
+        Order.MODIFIED: found.st_mtime_ns,
+    }[sort]
+
+
+def list_plainly(folder: Path, asked: Listing) -> tuple[list[str], int, str]:
+    """Say what a page is: all that matches, in order, cut to what was asked for."""
+    keys = sorted(
+        (value_of(path, asked.sort), name.casefold(), name)
+        for path, name in ((path, path.name) for path in folder.iterdir())
+        if name not in asked.hidden and asked.search.casefold() in name.casefold()
+    )
+    total = len(keys)
+    keys = keys[::-1] if asked.descending else keys
+    if asked.after:
+        value, _, shown = asked.after.partition("/")
+        name = os.fsdecode(show_back(shown))
+        last = (int(value), name.casefold(), name)
+        keys = [k for k in keys if (k < last if asked.descending else k > last)]
+    page = keys[: asked.limit]
+    more = len(keys) > asked.limit
+    after = f"{page[-1][0]}/{show_name(page[-1][2])}" if more else ""
+    return [show_name(key[2]) for key in page], total, after
+
+
+def show_back(shown: str) -> bytes:
+    pieces = (
+        bytes([ord(c) - 0x10FF00]) if "\U0010ff80" <= c <= "\U0010ffff" else c.encode()
+        for c in shown
+    )
+    return b"".join(pieces)
+
+
+NAMES = st.one_of(
+    st.text("aAbBß\u0131\u0130z\U0001f600", min_size=1, max_size=3),
+    st.binary(min_size=1, max_size=2)
+    .filter(lambda name: not set(name) & set(b"\0/."))
+    .map(os.fsdecode),
+)
+TIMES = st.sampled_from([-(10**9) - 1, -1, 0, 1, 1, 10**9 + 7])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    entries=st.dictionaries(
+        NAMES, st.tuples(st.sampled_from("fldp"), st.integers(0, 3), TIMES), max_size=14
+    ),
+    asked=st.builds(
+        Listing,
+        limit=st.integers(1, 6),
+        sort=st.sampled_from(Order),
+        descending=st.booleans(),
+        search=st.sampled_from(["", "", "A", "ss", "z"]),
+        hidden=st.frozensets(NAMES, max_size=2),
+    ),
+    at_once=st.integers(1, 5),
+    strange=st.one_of(
+        st.none(), st.tuples(st.integers(-2, 2), NAMES), st.just((10**20 - 1, "z"))
+    ),
+)
+def test_every_page_is_what_its_definition_says(
+    tmp_path_factory, entries, asked, at_once, strange
+):
+    folder = tmp_path_factory.mktemp("entries")
+    for name, (kind, size, at) in entries.items():
+        make(folder / name, kind, size)
+        os.utime(folder / name, ns=(at, at), follow_symlinks=False)
+    if strange is not None:  # what nobody was told, but is well written
+        value, name = strange
+        asked = replace(asked, after=f"{value}/{show_name(name)}")
+    with pytest.MonkeyPatch.context() as patch, Tree.at(folder) as tree:
+        patch.setattr(listing, "_AT_ONCE", at_once)
+        while True:
+            page = tree.list((), asked)
+            expected = list_plainly(folder, asked)
+            assert (names(page.entries), page.total, page.after) == expected
+            if not page.after:
+                break
+            asked = replace(asked, after=page.after)
+
+
+def make(path: Path, kind: str, size: int) -> None:
+    if kind == "f":
+        path.write_bytes(b"x" * size)
+    elif kind == "l":
+        path.symlink_to("nowhere")
+    elif kind == "d":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+
+
+def test_a_list_that_nobody_waits_for_is_given_up(crowded):
+    with pytest.raises(StoppedError):
+        crowded.list((), cancelled=lambda: True)
 
 
 @pytest.fixture(scope="module")

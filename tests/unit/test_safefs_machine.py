@@ -128,13 +128,14 @@ class Trees(RuleBasedStateMachine):
     @rule(parts=PATHS, parents=st.booleans(), exist_ok=st.booleans())
     def make_folder(self, parts, parents, exist_ok):
         def in_model(model):
+            before = len(model)
             if parents:
                 for depth in range(1, len(parts)):
                     if model.setdefault(parts[:depth], FOLDER) is not FOLDER:
                         raise RefusedError
-            if exist_ok and model.get(parts, b"") is FOLDER:
-                return
-            self.put(model, {(): FOLDER}, parts, Conflict.FAIL)
+            if not (exist_ok and model.get(parts, b"") is FOLDER):
+                self.put(model, {(): FOLDER}, parts, Conflict.FAIL)
+            return len(model) - before  # so many folders were made
 
         self.agree(
             lambda: self.tree.make_folder(parts, parents=parents, exist_ok=exist_ok),

@@ -13,7 +13,8 @@ from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.chains import Waits
 from backendai_hub.scheduling.changes import Change, tell_change
-from backendai_hub.scheduling.explain import Explainer, Explanation, Options
+from backendai_hub.scheduling.explain import Explainer
+from backendai_hub.scheduling.explained import Explanation, Options
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.shares import ShareState, path_of
 from backendai_hub.scheduling.snapshot import (

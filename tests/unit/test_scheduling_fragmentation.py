@@ -18,8 +18,9 @@ from backendai_hub.scheduling.fragmentation import (
     FragmentationScorer,
     learn,
 )
-from backendai_hub.scheduling.mix import MOST, find_usual, gather, weigh
+from backendai_hub.scheduling.mix import weigh
 from backendai_hub.scheduling.plan import plan
+from backendai_hub.scheduling.remains import find_worth
 from backendai_hub.scheduling.scoring import Demand
 from backendai_hub.scheduling.shapes import read_demand
 from backendai_hub.scheduling.snapshot import (
@@ -28,6 +29,7 @@ from backendai_hub.scheduling.snapshot import (
     NodeState,
     PendingSession,
 )
+from backendai_hub.scheduling.usual import MOST, MOST_PLAIN, find_usual, gather
 from tests.unit.scheduling_snapshots import (
     GIB,
     ask,
@@ -100,8 +102,9 @@ def test_a_session_that_wants_many_cores_goes_where_cores_are_to_spare():
     scorer = scorer_of(cluster, usual)
     wanted = read_demand(cluster, ask(cpu=16, shares=1))
     lost = scorer.score(wanted, np.arange(2))
-    assert scorer.usable().tolist() == [4000, 4000]
-    assert lost.tolist() == pytest.approx([2000, 1000], rel=0.05)
+    # Sixteen devices are asked for on each, which has four: 3.2 by all, 4 by one more.
+    assert scorer.usable().tolist() == pytest.approx([3360, 3360], rel=0.01)
+    assert lost.tolist() == pytest.approx([1480, 840], rel=0.05)
     placed = where([lean, rich], pending(cpu=16, shares=1), typical=usual)
     assert placed == {"s": "rich"}
 
@@ -167,40 +170,68 @@ def test_what_is_there_counts_half_for_each_device_that_is_missing(
     devices = gpus("a", *([1] * used + [0] * (8 - used)))
     cluster = Cluster([node("a", host(64), *devices)])
     wide = ResourceSlots(ask(cpu=1, shares=8))
-    assert scorer_of(cluster, [(wide, 1)]).usable()[0] == usable
+    mix, free, open_ = weigh(
+        cluster, find_usual(cluster, demands_of(cluster, [(wide, 1)]))
+    )
+    reached = mix.bound(mix.open_to(open_, np.arange(1)), free)
+    mix.use_soon(reached, (reached >= 8000).astype(np.float32))
+    assert reached.tolist() == [[usable]]
 
 
-def test_who_needs_many_cores_beside_a_device_weighs_no_more_for_it():
-    # Of the empty node the hungry could use half, and have half of that now: as much
-    # of what they could have as the others.
-    place = node("a", host(8, used=4), *gpus("a", 1, 1, 0, 0))
-    cluster = Cluster([place])
+def weights_of(cluster: Cluster, *asked: Demand) -> list[float]:
+    """Return what requests that come equally often weigh."""
+    mix, _, _ = weigh(cluster, find_usual(cluster, [(demand, 1.0) for demand in asked]))
+    weights = dict(zip(mix.demands, mix.weights.tolist(), strict=True))
+    return [weights[demand] for demand in asked]
+
+
+def test_who_has_less_room_comes_the_more_often_to_where_there_is_some():
+    # Beside the four devices there are cores for four who need one, or for two.
+    cluster = Cluster([node("a", host(8), *gpus("a", 0, 0, 0, 0))])
     modest = read_demand(cluster, ask(cpu=1, shares=1))
     hungry = read_demand(cluster, ask(cpu=4, shares=1))
-    mix, _, _ = weigh(cluster, find_usual(cluster, [(modest, 1.0), (hungry, 1.0)]))
-    weights = dict(zip(mix.demands, mix.weights, strict=True))
-    assert weights[hungry] == pytest.approx(weights[modest])
+    one, other = weights_of(cluster, modest, hungry)
+    assert other == pytest.approx(2 * one)
 
 
-def test_who_asks_for_several_devices_counts_more_than_who_asks_for_one():
-    place = node("a", host(64), *gpus("a", *([0] * 8)))
-    cluster = Cluster([place])
+def test_who_asks_for_several_devices_counts_for_all_of_them():
+    cluster = Cluster([node("a", host(64), *gpus("a", *([0] * 8)))])
     narrow = read_demand(cluster, ask(cpu=1, shares=1))
     wide = read_demand(cluster, ask(cpu=1, shares=4))
-    mix, _, _ = weigh(cluster, find_usual(cluster, [(narrow, 1.0), (wide, 1.0)]))
-    weights = dict(zip(mix.demands, mix.weights, strict=True))
-    assert weights[wide] == pytest.approx(2 * weights[narrow])
+    one, other = weights_of(cluster, narrow, wide)
+    assert other == pytest.approx(4 * one)
 
 
 def test_a_node_that_never_has_room_for_a_wide_request_keeps_nothing_for_it():
-    usual = [(ask(cpu=1, shares=1), 1), (ask(cpu=1, shares=8), 1)]
+    narrow = (ask(cpu=1, shares=1), 1)
     cluster = Cluster([node("small", host(64), *gpus("s", 0, 0, 0, 0))])
-    scorer = scorer_of(cluster, usual)
-    wanted = read_demand(cluster, ask(cpu=1, shares=1))
-    mix, _, _ = weigh(cluster, find_usual(cluster, demands_of(cluster, usual)))
-    lost = float(scorer.score(wanted, np.arange(1))[0])
-    narrow = float(mix.weights[mix.demands.index(wanted)])
-    assert lost == pytest.approx(1000 * narrow + PACKING * 3000, rel=0.01)
+    wanted = read_demand(cluster, narrow[0])
+    row = np.arange(1)
+    alone = scorer_of(cluster, [narrow]).score(wanted, row)
+    beside = scorer_of(cluster, [narrow, (ask(cpu=1, shares=8), 1)]).score(wanted, row)
+    assert beside.tolist() == pytest.approx(alone.tolist())
+
+
+def test_cores_are_used_up_first_where_few_would_take_them_from_devices():
+    # A plain job of 32 cores finds room on either node; once 4 are gone from the first
+    # it does not there any more, and what is left serves eight who want devices.
+    usual = [(ask(cpu=4, shares=1), 1), (ask(cpu=32), 1)]
+    scarce = node("scarce", host(34), *gpus("s", *([0] * 8)))
+    ample = node("ample", host(64), *gpus("a", *([0] * 8)))
+    placed = where([ample, scarce], pending(cpu=4, shares=1), typical=usual)
+    assert placed == {"s": "scarce"}
+    without = where([ample, scarce], pending(cpu=4, shares=1), typical=usual[:1])
+    assert without == {"s": "ample"}
+
+
+def test_a_part_goes_where_what_is_left_is_of_use_to_somebody():
+    # 0.4 beside 0.4 leaves 0.2, which nobody asks for; beside 0.6 it leaves nothing.
+    usual = [(ask(cpu=1, shares=0.4), 1), (ask(cpu=1, shares=0.6), 1)]
+    even = node("even", host(16), *gpus("e", 0.6))
+    odd = node("odd", host(16), *gpus("o", 0.4))
+    assert where([odd, even], pending(cpu=1, shares=0.4), typical=usual) == {
+        "s": "even"
+    }
 
 
 def test_nodes_with_labels_that_somebody_needs_are_left_to_them():
@@ -212,6 +243,20 @@ def test_nodes_with_labels_that_somebody_needs_are_left_to_them():
     scorer = Fragmentation().scorer(cluster, [(anybody, 3.0), (picky, 1.0)])
     on_new, on_old = scorer.score(anybody, np.arange(2))
     assert on_old < on_new
+
+
+def test_more_are_expected_where_cores_would_run_out_before_devices():
+    def pressure(cores: int, *more: tuple[ResourceSlots, int]) -> float:
+        cluster = Cluster([node("a", host(cores), *gpus("a", 0, 0, 0, 0))])
+        asked = demands_of(cluster, [(ask(cpu=8, shares=1), 1), *more])
+        return weigh(cluster, find_usual(cluster, asked))[0].pressure
+
+    assert pressure(64) == pressure(32) == 1
+    assert pressure(25) == pytest.approx((32 / 25) ** 6)
+    # However short they are, no more than so many; who finds no room is no pressure.
+    assert pressure(8) == pressure(10) == pytest.approx(1.4**6)
+    assert pressure(32, (ask(cpu=64, shares=1), 100)) == 1
+    assert pressure(32, (ask(cpu=8), 1)) > 1
 
 
 # --- slices -------------------------------------------------------------------------
@@ -276,6 +321,58 @@ def test_every_demand_for_several_devices_is_usual_however_rare():
     usual = find_usual(cluster, [*common, rare])
     assert rare in usual
     assert len(usual) == MOST
+
+
+def test_some_of_those_who_ask_for_no_device_are_usual_too():
+    cluster = Cluster([node("a", host(64), *gpus("a", 0))])
+    one = (read_demand(cluster, ask(cpu=1, shares=1)), 1.0)
+    plain = [
+        (read_demand(cluster, ask(cpu=1 + i)), float(i + 1))
+        for i in range(2 * MOST_PLAIN)
+    ]
+    usual = find_usual(cluster, [one, *plain])
+    assert usual == [one, *plain[: MOST_PLAIN - 1 : -1]]
+
+
+# --- what crumbs of a device are worth ----------------------------------------------
+
+
+def worth_of(*parts: tuple[int, float]) -> list[float]:
+    sizes, often = zip(*parts, strict=True)
+    return find_worth(np.array(sizes), np.array(often)).tolist()
+
+
+def test_a_crumb_that_nobody_asks_for_is_worth_nothing():
+    worth = worth_of((400, 1.0))
+    assert [worth[left] for left in (0, 395, 400, 795, 800, 1000)] == [
+        0,
+        0,
+        400,
+        400,
+        800,
+        800,
+    ]
+
+
+def test_what_is_left_is_worth_what_those_who_come_make_of_it():
+    # Of 0.9 either 0.4 and 0.4 are used, or 0.4 and 0.5 in one order or the other.
+    assert worth_of((400, 1.0), (500, 1.0))[900] == pytest.approx(
+        (850 + 900) / 2, abs=1
+    )
+    assert worth_of((400, 3.0), (500, 1.0))[900] == pytest.approx(
+        0.75 * (400 + 0.75 * 400 + 0.25 * 500) + 0.25 * 900, abs=1
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 1000), st.floats(0.0, 10.0)), min_size=1, max_size=8
+    )
+)
+def test_what_is_left_is_worth_no_more_than_itself(parts):
+    worth = worth_of(*parts)
+    assert len(worth) == MILLI + 1
+    assert all(0 <= value <= left for left, value in enumerate(worth))
 
 
 def test_before_anything_is_learned_there_is_a_guess():

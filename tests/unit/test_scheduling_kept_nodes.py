@@ -14,16 +14,17 @@ from msgspec.structs import replace
 from backendai_hub.core.groups import Preemption
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.held import take
 from backendai_hub.scheduling.kept_nodes import Serving
+from backendai_hub.scheduling.outcome import Outcome
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.scenario import (
     Arrival,
     Scenario,
     from_snapshot,
     from_trace,
-    take,
 )
-from backendai_hub.scheduling.simulate import Outcome, simulate
+from backendai_hub.scheduling.simulate import simulate
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     NodeState,

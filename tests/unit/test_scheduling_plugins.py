@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import re
 import sys
+import threading
+import time
 import tomllib
+from collections.abc import Callable
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +18,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from backendai_hub.scheduling import plugins
+from backendai_hub.reconcilers.steps import Course
+from backendai_hub.scheduling import apart, guards, plugins
+from backendai_hub.scheduling.explain import Explainer
 from backendai_hub.scheduling.guards import make_scorer
 from backendai_hub.scheduling.placing import Placer
 from backendai_hub.scheduling.plan import Pass, plan
@@ -21,6 +29,14 @@ from tests.unit.scheduling_snapshots import GIB, host, node, pending, shared, sn
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/source/how-to/choose-nodes-your-own-way.md"
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for what another thread is about to do."""
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
 
 
 def blocks(language: str) -> list[str]:
@@ -268,6 +284,25 @@ def test_whatever_a_sequencer_says_everybody_gets_one_turn(
     assert len(decided.faults) == 1
 
 
+@pytest.mark.parametrize("pattern", [[0], [-1], [0, 0, 5]])
+def test_a_sequencer_that_comes_to_no_end_is_asked_so_often_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, pattern: list[int]
+):
+    answers = chain([1], cycle(pattern))
+    asked = []
+
+    class Endless(Script):
+        def next(self) -> Any:
+            asked.append(1)
+            return next(answers)
+
+    decided = two_groups(monkeypatch, Endless())
+    heard = [p.session for p in decided.placements] + list(decided.waiting)
+    assert sorted(heard) == ["other", "s", "t"]
+    assert decided.faults == {"x": "the sequencer 'script' comes to no end"}
+    assert len(asked) < 110
+
+
 def test_a_policy_that_cannot_be_loaded_keeps_its_group_waiting_and_says_so(
     tmp_path: Path,
 ):
@@ -278,3 +313,212 @@ def test_a_policy_that_cannot_be_loaded_keeps_its_group_waiting_and_says_so(
         decided = decide([node("a", host(2))], [pending(cpu=1)], **{kind: name})
         assert f"the {kind} {name!r} cannot be loaded" in decided.waiting["s"]
         assert "nothing_of_the_kind" in decided.waiting["s"]
+
+
+ENDLESS = """
+class Smallest:
+    name = "smallest"
+    asked = 0
+
+    def order(self, queue, shares):
+        return self
+
+    def placed(self, index):
+        pass
+
+    def next(self):
+        type(self).asked += 1
+        if type(self).asked == 1:
+            return 1
+        while True:
+            pass
+"""
+
+
+@pytest.fixture
+def endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The package once more, with an order that names one and then never returns."""
+    (tmp_path / "our_policies.py").write_text(ENDLESS, "utf-8")
+    plugins._load.cache_clear()
+    sys.modules.pop("our_policies", None)
+    monkeypatch.setattr(guards, "_LEAST_SECONDS", 1.0)
+    yield lambda: sys.modules["our_policies"].Smallest
+    guards._given_up.clear()
+    plugins._load.cache_clear()
+    sys.modules.pop("our_policies", None)
+
+
+def test_a_sequencer_that_never_returns_is_given_up_and_all_get_their_turn(
+    endless: Any, monkeypatch: pytest.MonkeyPatch
+):
+    queue = [pending(name, cpu=1) for name in "abc"]
+    there, policy = [node("n", host(2))], GroupPolicy(sequencer="smallest")
+    before = threading.active_count()
+    explainer = Explainer(snapshot(there, queue, policy=policy))
+    decided = explainer.plan
+    assert [p.session for p in decided.placements] == ["b", "a"]
+    [fault] = decided.faults.values()
+    assert fault.startswith("the sequencer 'smallest' took too long: first come, first")
+    why = explainer.explain("c")
+    assert why is not None
+    assert why.reasons[-1] == fault
+    until(lambda: threading.active_count() <= before, "its thread ends, too")
+
+    asked = endless().asked
+    again = plan(snapshot(there, queue, policy=policy))
+    assert [p.session for p in again.placements] == ["a", "b"]
+    assert list(again.faults.values()) == [fault]
+    assert endless().asked == asked, "nothing is asked of it for a while"
+
+    for _ in range(150):
+        Explainer(snapshot(there, queue, policy=policy))
+    later = replace(snapshot(there, queue, policy=policy), now=20)
+    assert list(plan(later).faults.values()) == [fault]
+    assert endless().asked == asked, "however often somebody asks why they wait"
+    plan(replace(later, now=21))
+    assert endless().asked == asked + 1, "twenty times as long as it took, and again"
+
+
+def test_a_policy_that_is_slow_has_so_long_for_all_its_answers(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    asked = []
+
+    class Slow(Script):
+        def next(self) -> Any:
+            asked.append(1)
+            watch.now += 2.0
+            return super().next()
+
+    class Watch:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    watch = Watch()
+    monkeypatch.setattr(apart, "time", watch)
+    monkeypatch.setattr(guards, "_given_up", {})
+    monkeypatch.setattr(guards, "_SECONDS_EACH", 0.5)
+    monkeypatch.setattr(
+        plugins, "SEQUENCERS", {**plugins.SEQUENCERS, "script": Slow(*range(9, -1, -1))}
+    )
+    queue = [pending(f"s{i}", cpu=1) for i in range(10)]
+    decided = decide([node("n", host(10))], queue, sequencer="script")
+    placed = [p.session for p in decided.placements]
+    assert placed[:4] == ["s9", "s8", "s7", "s6"]
+    assert placed[4:] == [f"s{i}" for i in range(6)], "first come, first served"
+    assert len(asked) == 4, "eight seconds are for ten who wait"
+    assert "took too long" in next(iter(decided.faults.values()))
+
+
+def test_what_cannot_be_ended_is_not_begun_without_end(monkeypatch: pytest.MonkeyPatch):
+    may_end, asked = threading.Event(), []
+
+    class Stubborn(Script):
+        def order(self, queue: Any, shares: Any) -> Any:
+            asked.append(1)
+            while not may_end.is_set():
+                try:
+                    while not may_end.is_set():
+                        pass
+                except BaseException:  # noqa: BLE001 - as others may do
+                    continue
+            return self
+
+    monkeypatch.setattr(guards, "_LEAST_SECONDS", 1.0)
+    monkeypatch.setattr(guards, "_given_up", {})
+    monkeypatch.setattr(
+        plugins, "SEQUENCERS", {**plugins.SEQUENCERS, "script": Stubborn()}
+    )
+    queue = [pending("s", cpu=1)]
+    policy = GroupPolicy(sequencer="script")
+    there = snapshot([node("n", host(1))], queue, policy=policy)
+    before = threading.active_count()
+    try:
+        told = [
+            next(iter(plan(replace(there, now=moment)).faults.values()))
+            for moment in range(0, 500, 100)
+        ]
+    finally:
+        may_end.set()
+    assert len(asked) == 3
+    assert told[1].endswith("until it is tried again")
+    assert told[2].endswith("until the service is restarted, for its calls do not end")
+    assert told[2:] == [told[2]] * 3
+    until(lambda: threading.active_count() <= before, "all have ended by now")
+
+
+class Failing(Foul):
+    """One that raises."""
+
+    def score(self, demand: Any, rows: Any) -> Any:
+        raise ValueError("boom")
+
+
+@pytest.mark.parametrize("policy", [Foul(), Failing()])
+def test_the_thread_of_a_placement_ends_without_a_search_for_garbage(
+    monkeypatch: pytest.MonkeyPatch, policy: Foul
+):
+    before = threading.active_count()
+    gc.disable()
+    try:
+        two_groups(monkeypatch, policy)
+        until(lambda: threading.active_count() <= before, "nothing holds it")
+    finally:
+        gc.enable()
+
+
+async def test_nobody_waits_for_a_policy_of_another_package_but_its_pass(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    gate = threading.Event()
+
+    class Gated(Script):
+        def order(self, queue: Any, shares: Any) -> Any:
+            assert gate.wait(30)
+            return super().order(queue, shares)
+
+    monkeypatch.setattr(
+        plugins, "SEQUENCERS", {**plugins.SEQUENCERS, "script": Gated(0)}
+    )
+    monkeypatch.setattr(guards, "_LEAST_SECONDS", 20.0)
+    monkeypatch.setattr(guards, "_given_up", {})
+    there = [node("n", host(1))]
+    policy = GroupPolicy(sequencer="script")
+    course = Course(snapshot(there, [pending("s", cpu=1)], policy=policy))
+    asyncio.get_running_loop().call_soon(gate.set)
+    decided = await course.step()
+    assert decided.faults == {}
+    assert [p.session for p in decided.placements] == ["s"]
+
+
+def test_a_placement_that_never_returns_is_replaced_by_one_of_ours_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    asked = []
+
+    class Slow(Foul):
+        def score(self, demand: Any, rows: Any) -> Any:
+            asked.append(1)
+            while True:
+                pass
+
+    monkeypatch.setattr(guards, "_LEAST_SECONDS", 1.0)
+    monkeypatch.setattr(guards, "_given_up", {})
+    for _ in range(2):
+        decided = two_groups(monkeypatch, Slow())
+        placed = sorted(p.session for p in decided.placements)
+        assert placed == ["other", "s", "t"], "nobody waits for that"
+        assert decided.faults == {
+            "x": "the placement 'foul' took too long: nodes are chosen by 'dispersed'"
+            " until it is tried again"
+        }
+    assert len(asked) == 1
+
+
+def test_threads_of_orders_end_with_them():
+    before = threading.active_count()
+    for _ in range(3):
+        decide([node("a", host(2))], [pending(cpu=1)], sequencer="smallest")
+    until(lambda: threading.active_count() <= before, "none is left")

@@ -420,7 +420,7 @@ class Sums(RuleBasedStateMachine):
         ]
         verdict = self.tree.judge(path, asked, room, stays=stays)
         assert list(verdict.entitled) == entitled
-        if self.tree.is_clear(path, asked, room, stays=stays):
+        if self.tree.is_clear(self.tree.chain(path), asked, room, stays=stays):
             assert verdict.may_start
         assert self.tree.is_within(path, asked) == (not verdict.overruns)
 

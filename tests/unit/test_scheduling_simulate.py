@@ -13,6 +13,7 @@ from backendai_hub.core.errors import InvalidRequestError, TooLargeError
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.scheduling.figures import find_figures, jain
+from backendai_hub.scheduling.outcome import Outcome
 from backendai_hub.scheduling.scenario import (
     Arrival,
     Scenario,
@@ -20,7 +21,7 @@ from backendai_hub.scheduling.scenario import (
     from_trace,
     is_wide,
 )
-from backendai_hub.scheduling.simulate import Outcome, check_bounds, simulate
+from backendai_hub.scheduling.simulate import check_bounds, simulate
 from backendai_hub.scheduling.snapshot import Share
 from backendai_hub.scheduling.telling import to_records
 from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
@@ -351,6 +352,29 @@ def test_another_guarantee_and_other_rules_of_preemption_change_who_goes():
     wrong = owed("x", guaranteed={"cpu": 2}, maximum={"cpu": 1})
     with pytest.raises(InvalidRequestError, match="guaranteed more cpu"):
         Change(quotas=(wrong,)).apply(there)
+
+
+def test_a_project_is_meant_alone_when_its_domain_is_named():
+    there = world(
+        ask("arts", 0, 1, 100, project="arts-1", domain="d1"),
+        ask("science", 0, 1, 100, project="science-1", domain="d2"),
+    )
+    names = {"arts-1": "vision", "science-1": "vision", "d1": "arts", "d2": "science"}
+    there = msgspec.structs.replace(there, names=names)
+
+    def changed(name: str) -> list[Any]:
+        none = QuotaChange(kind=ScopeKind.PROJECT, name=name, maximum={"cpu": 0})
+        after = Change(quotas=(none,)).apply(there)
+        [policy] = after.groups.values()
+        return sorted(policy.quotas)
+
+    assert changed("vision") == [("d1", "arts-1"), ("d2", "science-1")]
+    assert changed("science:vision") == [("d2", "science-1")]
+    assert changed("science-1") == [("d2", "science-1")]
+    with pytest.raises(InvalidRequestError, match="no project 'science:arts'"):
+        changed("science:arts")
+    weighed = Change(weights={"arts:vision": 2.0}).apply(there)
+    assert weighed.weights == {("d1", "arts-1"): 2.0}
 
 
 def test_the_members_of_a_cluster_start_together_or_not_at_all():

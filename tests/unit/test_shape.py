@@ -21,6 +21,7 @@ from backendai_hub.handlers.console import (
     ConsoleHandler,
     OAuthCallbackHandler,
 )
+from backendai_hub.handlers.metrics import MetricsHandler
 from backendai_hub.handlers.nouns import handlers_of
 from backendai_hub.handlers.routes import AGENTS, API, PAGES, patterns
 from backendai_hub.handlers.spec import build_spec, list_operations, main
@@ -28,8 +29,9 @@ from backendai_hub.handlers.spec import build_spec, list_operations, main
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = [method.lower() for method in web.RequestHandler.SUPPORTED_METHODS]
 ROUTED = (*API, *AGENTS, *PAGES, ConsoleHandler)
-WITHOUT_ACTION = {AssetHandler, OAuthCallbackHandler}
-"""Built files, and JupyterHub's own callback: nothing of ours to allow."""
+WITHOUT_ACTION = {AssetHandler, MetricsHandler, OAuthCallbackHandler}
+"""Built files, instruments' page at an address of its own, JupyterHub's own callback:
+nothing of ours to allow."""
 READING = {"read", "open", "serve", "check", "verify", "installs", "start", "download"}
 """What the second half of an action may be where a GET does it."""
 

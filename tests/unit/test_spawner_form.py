@@ -62,7 +62,7 @@ def test_the_launcher_finds_its_place_its_data_and_its_bundle():
     assert place["data-server-name"] == "train-1"
     assert page.find("input", type="hidden", name="spec", value="")
     sources = [script["src"] for script in page.find("script")]
-    assert sources == ["/services/backendai/static/console/spawn.js"]
+    assert sources == ["/hub/backendai/static/spawn.js"]
 
 
 def test_without_scripts_there_is_a_field_for_everything():

@@ -42,7 +42,7 @@ def test_what_is_asked_for_is_all_that_was_chosen():
     chosen |= {"cluster_size": 2, "cluster_mode": "multi-node"}
     chosen |= {"cluster_strategy": "spread"}
     mount = {"folder": "data", "subpath": "in", "target": "x", "permission": "ro"}
-    chosen |= {"mounts": [mount]}
+    chosen |= {"mounts": [mount], "automatic_mounts": False}
     options = read_options(chosen)
     assert msgspec.to_builtins(options) == chosen
 
@@ -174,3 +174,15 @@ def test_folders_are_chosen_as_texts_or_as_objects():
     for wrong in ("data", 7, [7], [{"folder": "x", "mode": "ro"}], [":ro"]):
         with pytest.raises(InvalidRequestError, match="mounts: "):
             read_options({"mounts": wrong})
+
+
+def test_folders_come_by_themselves_unless_one_says_no():
+    assert read_options({}).automatic_mounts
+    assert read_options({"automatic_mounts": None}).automatic_mounts
+    for no in (False, "false", "False"):
+        options = read_options({"automatic_mounts": no})
+        assert not options.automatic_mounts
+        assert not request_of(options, "lab").automatic_mounts
+    for neither in ("perhaps", 0, []):
+        with pytest.raises(InvalidRequestError, match="automatic_mounts: must be"):
+            read_options({"automatic_mounts": neither})

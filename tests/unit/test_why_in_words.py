@@ -31,7 +31,7 @@ def test_position_reasons_changes_and_the_start_stand_one_below_the_other():
         "train waits, number 2 of 3",
         "  because  cpu: asks 2, 1 free on a",
         "  would start now  with 1 cpu instead of 2",
-        "  starts  at the latest 2026-11-21T14:20:00Z, when a session on a ends",
+        "  starts  at the latest 2026-11-21 14:20 UTC, when a session on a ends",
     ]
     assert "not before" in lines(at_the_earliest=True)[-1]
 

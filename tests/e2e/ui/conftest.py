@@ -1,0 +1,79 @@
+"""One real platform and one browser for all stories of the pages.
+
+The platform keeps its rows in PostgreSQL and runs sessions in Docker, where the machine
+has them; what the stories are about is the same without. Each story makes people,
+folders and sessions of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.databases import new_database
+from tests.e2e.browser import Person, chromium
+from tests.e2e.up import Platform, running
+from tests.requirement_marks import find_lack
+
+MakePerson = Callable[..., Person]
+
+
+@pytest.fixture(scope="package")
+def site() -> Iterator[Platform]:
+    """A platform that is left standing from story to story."""
+    runtime = "process" if find_lack("docker") else "docker"
+    with ExitStack() as ends:
+        config = ""
+        if os.environ.get("BACKENDAI_TEST_POSTGRES_URL"):
+            url = ends.enter_context(new_database())
+            config = f"c.HubService.db_url = {url!r}\n"
+        yield ends.enter_context(running(runtime, config))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the stories of one file.
+
+    Playwright keeps an event loop running as long as it is open, beside which nothing
+    asynchronous can be tested.
+    """
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="package")
+def _numbers() -> Iterator[int]:
+    return itertools.count(1)
+
+
+@pytest.fixture
+def make_person(
+    site: Platform, browser: Browser, _numbers: Iterator[int]
+) -> Iterator[MakePerson]:
+    """Make people who have logged in, each in a browser of their own.
+
+    ``make_person("mina")`` is somebody new with a name like ``mina-3``; ``role`` is a
+    role of the platform, ``language`` and ``scheme`` are what their browser asks for.
+    """
+    people: list[Person] = []
+
+    def make(name: str = "mina", role: str = "user", **looks: str) -> Person:
+        unique = f"{name}-{next(_numbers)}"
+        once = site.add_user(unique)
+        if role != "user":
+            site.give_role(unique, role)
+        person = Person(browser, site.url, unique, **looks)
+        people.append(person)
+        person.log_in(once)
+        return person
+
+    yield make
+    errors = {person.name: person.errors for person in people if person.errors}
+    for person in people:
+        person.context.close()
+    assert errors == {}

@@ -1,0 +1,156 @@
+"""Every page that there is, as each role finds it.
+
+`pages.json` lists them; a test of the front end keeps it complete.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser import Person
+from tests.e2e.ui.conftest import MakePerson
+from tests.e2e.ui.dialogs import WINDOWS
+from tests.e2e.ui.walking import Walk, ask
+from tests.e2e.up import Platform
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
+
+PAGES: dict[str, list[str]] = json.loads(
+    Path(__file__).with_name("pages.json").read_text("utf-8")
+)
+PARTS = {"/admin/scheduler/:part": ("shares", "preemption", "simulate")}
+# Who logs in elsewhere has no account here, which is asked about anyhow.
+UNKNOWN = re.compile(r"404 .*/api/accounts/[^/]*/state")
+CLOSED = ("Not for your role", "There is no such page.")
+NOBODY = "00000000-0000-0000-0000-000000000000"
+NOWHERE = ("/nowhere", "/sessions/a/b", "/admin/scheduler/nothing", "/admin/users/a/b")
+GONE = (f"/sessions/{NOBODY}", f"/data/{NOBODY}", "/admin/users/nobody", "/nodes/none")
+
+
+def furnish(person: Person) -> None:
+    """Give somebody a session that waits and a folder, to be looked at."""
+    person.open("sessions")
+    batch = {
+        "name": "later",
+        "type": "batch",
+        "image": "jupyterlab",
+        "startup_command": "true",
+        "starts_at": "2099-01-01T00:00:00Z",
+    }
+    ask(person, "POST", "sessions", batch)
+    ask(person, "POST", "folders", {"name": f"data-of-{person.name}"})
+
+
+def furnish_site(site: Platform) -> None:
+    """Give the site one of each thing that a new one has none of."""
+    for path, body in (
+        ("registries", {"name": "every", "url": "https://registry.invalid"}),
+        ("presets", {"name": "every", "resource_slots": {"cpu": "1", "mem": "1g"}}),
+        (
+            "reservations",
+            {
+                "name": "every",
+                "resource_group": "default",
+                "amounts": {"cpu": "1"},
+                "kind": "maintenance",
+                "begins_at": "2099-01-01T00:00:00Z",
+                "ends_at": "2099-01-02T00:00:00Z",
+            },
+        ),
+    ):
+        answer = site.web.post(f"{site.api}{path}", json=body, timeout=20)
+        assert answer.ok or answer.status_code == 409, answer.text
+
+
+def check(walk: Walk, what: str, role: str) -> list[str]:
+    """See a page as it stands: named, complete, and in nobody's way.
+
+    Returns what is wrong with it.
+    """
+    person, page = walk.person, walk.page
+    failed = [line for line in walk.take_failed() if not UNKNOWN.fullmatch(line)]
+    wrong = [f"{what}: asked {line}" for line in failed]
+    if page.locator("h1").count() != 1:
+        wrong.append(f"{what}: not one h1")
+    if page.title() != f"{walk.heading} · Backend.AI Hub":
+        wrong.append(f"{what}: called {page.title()}")
+    # Others see less of the same pages: two windows show their colours and places.
+    for scheme, width, rules in WINDOWS if role == "superadmin" else WINDOWS[::2]:
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.set_viewport_size({"width": width, "height": 860})
+        person.look(f"{what}-{scheme}-{width}")
+        where = f"{what}, {scheme}, {width} px"
+        if over := max(person.overflows(), 0):
+            wrong.append(f"{where}: {over} px too wide")
+        wrong.extend(f"{where}: {found}" for found in person.find_barriers(rules=rules))
+    page.set_viewport_size({"width": 1280, "height": 860})
+    page.emulate_media(color_scheme="light")
+    return wrong
+
+
+def addresses(walk: Walk, path: str) -> Iterator[str]:
+    """Name addresses that a page's pattern stands for, by what is there."""
+    base, _, rest = path.partition("/:")
+    if not rest:
+        yield path
+    elif path in PARTS:
+        for part in PARTS[path]:
+            yield f"{base}/{part}"
+    else:
+        walk.go(base)
+        one = walk.find_link(base)
+        assert one is not None, f"{base} lists nothing with a page of its own"
+        yield one
+        if rest.endswith(":verb?"):
+            yield f"{one}/edit"
+            yield f"{base}/new"
+
+
+def name_of(address: str, pattern: str) -> str:
+    kind = address.rsplit("/", 1)[-1] if address.endswith(("/edit", "/new")) else "one"
+    words = pattern.split("/:", maxsplit=1)[0].strip("/").replace("/", "-") or "start"
+    part = address.rsplit("/", 1)[-1] if pattern in PARTS else kind
+    return f"{words}-{part}" if "/:" in pattern else words
+
+
+@pytest.mark.parametrize("role", ["superadmin", "domain-admin", "user"])
+def test_pages_are_sound_for_whoever_finds_them_and_closed_to_others(
+    site: Platform, make_person: MakePerson, role: str
+):
+    furnish_site(site)
+    person = make_person("walker", role=role)
+    furnish(person)
+    walk = Walk(person)
+    seen: list[str] = []
+    wrong: list[str] = []
+    for pattern, roles in PAGES.items():
+        if role not in roles:
+            walk.go(pattern.partition("/:")[0])
+            assert walk.heading == "Not for your role", pattern
+            assert walk.page.get_by_role("link", name="Go to the start").is_visible()
+            continue
+        for address in addresses(walk, pattern):
+            walk.go(address)
+            if walk.heading in CLOSED and not address.endswith(("/new", "/edit")):
+                wrong.append(f"{address}: {walk.heading}")
+            wrong += check(walk, name_of(address, pattern), role)
+            seen.append(address)
+    assert len(seen) >= len([roles for roles in PAGES.values() if role in roles])
+
+    for address in NOWHERE if role == "superadmin" else NOWHERE[:1]:
+        walk.go(address)
+        assert walk.heading == "There is no such page.", address
+        assert walk.page.get_by_role("link", name="Go to the start").is_visible()
+    wrong += check(walk, "nowhere", role)
+    assert not wrong, "\n".join(wrong)
+
+    for address in GONE if role == "superadmin" else GONE[:2]:
+        walk.go(address)
+        text = walk.page.locator("main").inner_text()
+        assert "no such" in text.lower() or "not yours" in text, (address, text)
+    assert {line.split(" ", 1)[0] for line in walk.take_failed()} <= {"404"}

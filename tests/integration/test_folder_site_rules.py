@@ -1,0 +1,98 @@
+"""What a site decides about folders: owners, hosts, sizes, and what people are told."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backendai_hub.api.folders import LeaveRequest
+from backendai_hub.core.errors import (
+    ForbiddenError,
+    InsufficientStorageError,
+    InvalidRequestError,
+)
+from backendai_hub.core.tenancy import Role
+from backendai_hub.db.engine import Database
+from backendai_hub.operations import folder_sharing as sharing
+from backendai_hub.operations import storage_hosts, uploads
+from backendai_hub.operations.uploads import Wish
+from backendai_hub.operations.users import ensure_user
+from backendai_hub.storage.hosts import StorageHosts
+from tests.folders import Archive, opened_archive
+
+
+@pytest.fixture
+async def archive(database: Database, tmp_path: Path) -> AsyncIterator[Archive]:
+    async with opened_archive(database, tmp_path / "folders") as opened:
+        yield opened
+
+
+def decided(archive: Archive, **changes: Any) -> Archive:
+    """Return the same with other decisions of the site."""
+    settings = dataclasses.replace(archive.platform.settings, **changes)
+    platform = dataclasses.replace(archive.platform, settings=settings)
+    return Archive(platform, archive.root)
+
+
+async def test_v1_without_a_host_there_is_nowhere_to_keep_a_folder(archive: Archive):
+    alice = await archive.person("alice")
+    nowhere = dataclasses.replace(archive.platform, storage=StorageHosts())
+    with pytest.raises(InvalidRequestError, match="no storage host is configured"):
+        await Archive(nowhere, archive.root).make(alice, "data")
+
+
+async def test_v6_a_site_says_whose_folders_there_may_be(archive: Archive):
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    only = decided(archive, folder_owners=frozenset({"project"}))
+    with pytest.raises(InvalidRequestError, match="no folders of a user"):
+        await only.make(boss, "data")
+    only = decided(archive, folder_owners=frozenset({"user"}))
+    await only.make(boss, "data")
+    with pytest.raises(InvalidRequestError, match="no folders of a project"):
+        await only.make(boss, "plans", project="default")
+
+
+async def test_v12_a_scope_holds_as_much_as_its_owners_policy_says(archive: Archive):
+    alice = await archive.person("alice")
+    office = archive.office
+    await office.change("user-policy", "default", max_quota_scope_size="1m")
+    made = await archive.make(alice, "data")
+
+    query = storage_hosts.ScopeQuery()
+    page = await storage_hosts.list_quota_scopes(archive.platform, alice, query)
+    (scope,) = page.items
+    assert (scope.limit_bytes, scope.limit_from) == (1 << 20, "policy")
+    user = await ensure_user(archive.platform, "alice")
+    wish = Wish("file", (1 << 20) + 1, "fail")
+    with pytest.raises(InsufficientStorageError, match="may keep 1m"):
+        await uploads.begin_upload(archive.platform, alice, user, made.id, wish)
+
+
+async def test_how_full_hosts_are_is_shown_as_far_as_the_site_wants(archive: Archive):
+    alice = await archive.person("alice")
+    root = await archive.person("root", Role.SUPERADMIN)
+    for shows in (True, False):
+        platform = decided(archive, storage_shows_use=shows).platform
+        (theirs,) = await storage_hosts.list_hosts(platform, alice, None)
+        assert (theirs.used_percent is not None) == shows
+        assert theirs.total_bytes is None
+        (all_of_it,) = await storage_hosts.list_hosts(platform, root, None)
+        assert all_of_it.total_bytes
+
+
+async def test_superadmins_make_others_leave_and_nobody_else_does(archive: Archive):
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    root = await archive.person("root", Role.SUPERADMIN)
+    made = await archive.make(alice, "data")
+    await archive.share(alice, "data", bob)
+    for_bob = LeaveRequest(user="bob")
+    for who in (alice, boss):
+        with pytest.raises(ForbiddenError, match="only a superadmin"):
+            await sharing.leave_folder(archive.platform, who, made.id, for_bob)
+    await sharing.leave_folder(archive.platform, root, made.id, for_bob)
+    assert await archive.names(bob) == []
