@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from pictures import make_small
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 PICTURES: Final = Path(__file__).parent / "source" / "_static" / "screenshots"
@@ -28,7 +29,7 @@ ARGUMENTS: Final = [
     "--disable-background-networking",
 ]
 WINDOW: Final = ViewportSize(width=1280, height=760)
-PASSWORD: Final = "correct horse battery staple"  # noqa: S105 - of a throw-away platform
+PASSWORD: Final = "correct horse battery staple 1"  # noqa: S105 - thrown away
 CELL: Final = 'import os\n[os.environ["BACKENDAI_SESSION_NAME"], 6 * 7]'
 QUIET: Final = ".Toastify { display: none }"  # JupyterLab's questions to newcomers
 PATIENCE: Final = 60_000
@@ -48,10 +49,11 @@ def platform() -> Iterator[dict[str, Any]]:
             subprocess.run(down, check=True, stdout=sys.stderr)  # noqa: S603
 
 
-def take(page: Page, name: str) -> None:
-    """Take the picture called *name*."""
-    page.wait_for_load_state("networkidle")
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=True, style=QUIET)
+def take(page: Page, name: str, *, whole: bool = True) -> None:
+    """Take the picture called *name*, of the whole page or of what a screen shows."""
+    path = PICTURES / f"{name}.png"
+    page.screenshot(path=path, full_page=whole, style=QUIET)
+    make_small(path)
 
 
 def sign_in(page: Page, ready: dict[str, Any]) -> None:
@@ -61,6 +63,7 @@ def sign_in(page: Page, ready: dict[str, Any]) -> None:
     page.fill("input[name=password]", ready["password"])
     page.click("[type=submit]")
     page.wait_for_selector("input[name=new_password]")
+    page.wait_for_load_state("networkidle")
     take(page, "new-password")
     page.fill("input[name=password]", ready["password"])
     page.fill("input[name=new_password]", PASSWORD)
@@ -77,6 +80,7 @@ def launch(page: Page, ready: dict[str, Any]) -> None:
     page.get_by_text("More options").click()
     page.get_by_role("textbox", name="Name").fill("first")
     expect(page.get_by_text("Starts now")).to_be_visible()
+    page.wait_for_load_state("networkidle")
     take(page, "launch-form")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url("**/user/**/lab**", timeout=PATIENCE)
@@ -89,6 +93,7 @@ def launch(page: Page, ready: dict[str, Any]) -> None:
     expect(page.locator(".jp-OutputArea-output").first).to_contain_text(
         "42", timeout=PATIENCE
     )
+    page.wait_for_load_state("networkidle")
     take(page, "notebook")
 
 
@@ -106,15 +111,15 @@ def show_console(page: Page, ready: dict[str, Any]) -> None:
     """Show the console with sessions that run and one that waits."""
     ask(page, ready, "train-1", {"cpu": "1", "mem": "2g"})
     ask(page, ready, "sweep-2", {"cpu": "1", "mem": "4g"})
-    page.goto(f"{ready['url']}services/backendai/")
-    page.get_by_text("train-1").first.wait_for()
-    page.wait_for_function(
-        "document.body.innerText.match(/Running/g)?.length >= 2", timeout=PATIENCE
-    )
-    page.screenshot(path=PICTURES / "console.png")
-    page.get_by_role("link", name="Nodes").click()
+    page.goto(f"{ready['url']}services/backendai/sessions")
+    rows = page.locator("main tbody")
+    expect(rows.get_by_text("Running", exact=True)).to_have_count(2, timeout=PATIENCE)
+    expect(rows.get_by_text("Waiting", exact=True)).to_have_count(1, timeout=PATIENCE)
+    expect(rows.get_by_text("Memory", exact=True)).to_have_count(2, timeout=PATIENCE)
+    take(page, "console", whole=False)
+    page.goto(f"{ready['url']}services/backendai/nodes")
     page.get_by_text("docker").or_(page.get_by_text("process")).first.wait_for()
-    page.screenshot(path=PICTURES / "nodes.png")
+    take(page, "first-node", whole=False)
 
 
 def walk(browser: Browser, ready: dict[str, Any]) -> None:
