@@ -29,6 +29,7 @@ from backendai_hub.api.agents import (
     EnrollRequest,
     ImageProgress,
     ImageWanted,
+    LogParcel,
     ReportAnswer,
 )
 
@@ -158,6 +159,8 @@ class AgentHub:
         self.history: dict[str, list[ContainerReport]] = {}
         self.changed = asyncio.Condition()
         self.port = 0
+        self.logs: dict[str, bytes] = {}
+        """What containers were last said to have printed."""
         self._runner: web.AppRunner | None = None
 
     @property
@@ -169,6 +172,7 @@ class AgentHub:
         app.router.add_post("/agent/v1/enroll", self._enroll)
         app.router.add_post("/agent/v1/renew", self._renew)
         app.router.add_get("/agent/v1/assignments", self._assignments)
+        app.router.add_put("/agent/v1/log", self._log)
         app.router.add_put("/agent/v1/report", self._report)
         self._runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
@@ -311,6 +315,11 @@ class AgentHub:
                 heartbeat_seconds=self.heartbeat,
             )
         )
+
+    async def _log(self, request: web.Request) -> web.Response:
+        parcel = msgspec.json.decode(await request.read(), type=LogParcel)
+        self.logs[parcel.container] = parcel.content
+        return web.json_response({})
 
     async def _report(self, request: web.Request) -> web.Response:
         self._identify(request)

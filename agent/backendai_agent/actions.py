@@ -299,13 +299,18 @@ class Actions:
         return replace(end, exit_code=None, reason=reason)
 
     async def _keep_log(self, spec: ContainerSpec) -> None:
-        """Keep what a container has printed until the service has it."""
+        """Keep what a container has printed until the service has it.
+
+        One that was removed before we were interrupted prints nothing any more, and
+        what was kept of it then stays.
+        """
         try:
             async with asyncio.timeout(self._node.timing.call):
                 text = await self._runtime.logs(spec.id, LINES)
         except FAILURES as error:
             text = f"(what it printed cannot be read: {read_failure(error)})\n"
-        await asyncio.to_thread(self._outbox.put, pack(spec.id, text))
+        if text:
+            await asyncio.to_thread(self._outbox.put, pack(spec.id, text))
 
     async def _explain(self, end: End) -> str:
         """Say why it ended; of its preparation, the session knows that best."""

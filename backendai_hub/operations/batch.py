@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from backendai_hub.api.agents import ContainerReport, ContainerState
 from backendai_hub.core.agents import AgentStatus
-from backendai_hub.core.batch import TIMEOUT_MARGIN, describe_timeout
+from backendai_hub.core.batch import TIMEOUT_CODE, TIMEOUT_MARGIN, describe_timeout
 from backendai_hub.core.sessions import (
     STARTING,
     TERMINAL,
@@ -83,7 +83,13 @@ async def end_timed_out(platform: Platform) -> int:
             if record.status is not _S.RUNNING or record.batch_timeout is None:
                 continue
             words = describe_timeout(record.batch_timeout)
-            await move(tx, record, _S.TERMINATING, f"{words}; {STOPPING}")
+            await move(
+                tx,
+                record,
+                _S.TERMINATING,
+                f"{words}; {STOPPING}",
+                exit_code=TIMEOUT_CODE,
+            )
             ended += 1
     return ended
 

@@ -333,9 +333,8 @@ async def _end(tx: Transaction, record: SessionRecord, seen: ContainerReport) ->
         # A forced or graceful stop is over when the process is; why it was asked
         # for is the better reason.
         reason = record.reason.split(";", 1)[0]
-        await move(
-            tx, record, SessionStatus.TERMINATED, reason, exit_code=seen.exit_code
-        )
+        code = seen.exit_code if record.exit_code is None else record.exit_code
+        await move(tx, record, SessionStatus.TERMINATED, reason, exit_code=code)
         return
     await move(
         tx,

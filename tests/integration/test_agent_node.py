@@ -120,6 +120,19 @@ async def test_an_agent_killed_while_stopping_finishes_the_work(hub, agent, name
     assert agent.starts == [spec.id]
 
 
+async def test_a_stop_done_twice_keeps_what_the_command_printed(hub, agent):
+    await agent.start(crashpoint="agent.removed")
+    spec = make_spec(command="echo last words; sleep 600")
+    await hub.want(spec)
+    await hub.until_state(spec.id, "running")
+    await hub.want_absent(spec.id)
+    assert await agent.ended() == -signal.SIGKILL
+
+    await agent.start()
+    await hub.until_state(spec.id, "gone")
+    assert hub.logs == {spec.id: b"last words\ntold to end\n"}
+
+
 async def test_an_agent_killed_again_and_again_starts_everything_once(hub, agent):
     specs = [make_spec() for _ in range(6)]
     await hub.want(*specs)

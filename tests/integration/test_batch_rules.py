@@ -246,6 +246,7 @@ async def test_a_job_that_takes_too_long_has_failed_with_that_reason(
         SessionStatus.TERMINATED,
         SessionResult.FAILURE,
     )
+    assert shown.exit_code == 124, "as where the node ends it"
 
 
 async def test_the_node_says_itself_that_the_time_was_over(

@@ -32,9 +32,17 @@ from tests.harness import running_stack
 
 
 class Eager(SchedulerReconciler):
-    """Tries everybody in each pass, whether or not anything has changed."""
+    """Tries everybody in each pass: on its clock an hour goes by before it."""
 
     resync_seconds = 0.0
+
+    def __init__(self, platform: Platform) -> None:
+        self.now = 0.0
+        super().__init__(platform, Signals(), clock=lambda: self.now)
+
+    async def reconcile(self) -> int:
+        self.now += 3600.0
+        return await super().reconcile()
 
 
 async def history_of(platform: Platform, session_id: str) -> list[Attempt]:
@@ -45,7 +53,7 @@ async def history_of(platform: Platform, session_id: str) -> list[Attempt]:
 
 async def test_like_attempts_are_one_and_others_follow(platform: Platform):
     await add_node(platform, devices=[make_device(slots={"cpu": 4, "mem": 9})])
-    scheduler = Eager(platform, Signals())
+    scheduler = Eager(platform)
     first = await submit(platform, server="a", slots={"cpu": "0.003", "mem": "1"})
     second = await submit(platform, server="b", slots={"cpu": "0.003", "mem": "1"})
 

@@ -171,4 +171,4 @@ class Runtime(Protocol):
         """Yield a container id whenever something may have happened to it."""
 
     async def logs(self, container_id: str, tail: int) -> str:
-        """Return the last *tail* lines the container printed."""
+        """Return the last *tail* lines the container printed; nothing if it is gone."""
