@@ -40,6 +40,8 @@ def checks() -> Iterator[Check]:
         yield Check("api description", spec)
         roles = [sys.executable, "-m", "backendai_hub.handlers.matrix", "--check"]
         yield Check("roles of routes", roles)
+    book = [sys.executable, "labextension/scripts/phrases.py", "--check"]
+    yield Check("phrase book", book)
     if find_spec("sphinx"):
         build = ["-q", "-W", "--keep-going", "docs/source", "docs/build/html"]
         yield Check("documentation", [f"{BIN}/sphinx-build", *build])

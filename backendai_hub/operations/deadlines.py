@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -121,7 +122,7 @@ _RULES: Final = (
         SessionStatus.TERMINATING,
         deadlines.list_lifetimes,
         _outlived,
-        "ends by itself at",
+        "ends by itself at {due}",
         "does not end by itself any more",
     ),
     _Rule(
@@ -129,10 +130,14 @@ _RULES: Final = (
         SessionStatus.CANCELLED,
         deadlines.list_pending_times,
         _waited,
-        "waits at the longest until",
+        "waits at the longest until {due}",
         "may wait as long as it takes",
     ),
 )
+
+
+def _tell_limit(rule: _Rule, due: datetime | None) -> str:
+    return rule.limited.format(due=tell_time(due)) if due else rule.unlimited
 
 
 async def end_expired(platform: Platform) -> int:
@@ -170,7 +175,7 @@ async def _judge(tx: Transaction, rule: _Rule, session_id: str) -> bool:
         tx.record(
             Event(
                 kind=EventKind.SESSION_PROGRESS,
-                text=f"{rule.limited} {tell_time(due)}" if due else rule.unlimited,
+                text=_tell_limit(rule, due),
                 session_id=record.id,
                 owner_id=record.owner_id,
                 agent_id=record.agent_id,

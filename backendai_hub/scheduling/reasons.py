@@ -224,7 +224,7 @@ def _explain_together(
     finally:
         for room in reversed(rooms):
             trial.placer.undo(room)
-    told += f" room for {len(rooms)} of them now"
+    told = f"{told} room for {len(rooms)} of them now"
     return "; ".join([told, *(f"container {next_one.name}: {one}" for one in lacking)])
 
 
