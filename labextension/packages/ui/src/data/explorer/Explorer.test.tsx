@@ -210,6 +210,36 @@ test('a name is changed where it stands', async () => {
   );
 });
 
+test('of several files, those that are moved already are not moved once more', async () => {
+  const taken = { title: 'taken', detail: 'b: that name is taken' };
+  const service = shelve([makeEntry('a'), makeEntry('b'), makeEntry('in', { kind: 'folder' })], {
+    'POST /api/folders/id-of-data/move': ({ body }) => {
+      const { path, conflict } = body as { path: string; conflict: string };
+      const clashes = path === 'b' && conflict === 'fail';
+      return clashes ? Response.json(taken, { status: 409 }) : { path: `in/${path}` };
+    }
+  });
+  await open(service);
+  await screen.findByRole('link', { name: 'a' });
+  fireEvent.click(select('a'));
+  fireEvent.click(select('b'));
+  const bar = screen.getByRole('region', { name: 'With what is selected' });
+  fireEvent.click(within(bar).getByRole('button', { name: 'Move' }));
+  const dialog = await screen.findByRole('dialog', { name: 'Move to (entries: 2)' });
+  fireEvent.click(await within(dialog).findByText('in'));
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Move' }));
+
+  await screen.findByRole('dialog', { name: 'Move to (entries: 1)' });
+  fireEvent.change(within(dialog).getByLabelText('Where the name is taken'), {
+    target: { value: 'rename' }
+  });
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Move' }));
+
+  await waitFor(() => expect(screen.queryByRole('dialog')).toBeNull());
+  const moved = service.asked.filter(one => one.path.endsWith('/move'));
+  expect(moved.map(one => (one.body as { path: string }).path)).toEqual(['a', 'b', 'b']);
+});
+
 test('names are text, whatever they look like', async () => {
   const evil = '<img src=x onerror=alert(1)>';
 

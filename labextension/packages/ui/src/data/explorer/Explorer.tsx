@@ -223,9 +223,14 @@ export function Explorer({ folder }: { folder: Folder }): JSX.Element {
           how={placing.how}
           paths={placing.paths}
           onClose={() => setPlacing(null)}
-          onPlace={(into, clash) => {
+          onPlace={async (into, clash) => {
             selection.clear();
-            return verbs.place(placing.how, placing.paths, into, clash);
+            const paths = await verbs.place(placing.how, placing.paths, into, clash);
+            if (paths.length) {
+              // What was done already is not there to be done again.
+              setPlacing({ ...placing, paths });
+            }
+            return paths.length === 0;
           }}
         />
       ) : null}

@@ -13,7 +13,13 @@ export interface FileVerbs {
   /** Each of these tells whether it went well; what did not has been told already. */
   makeDirectory(path: string): Promise<boolean>;
   rename(path: string, target: string): Promise<boolean>;
-  place(how: 'move' | 'copy', paths: string[], into: string, clash: Clash): Promise<boolean>;
+  /** Returns those of `paths` that are still to be done, because one of them failed. */
+  place(
+    how: 'move' | 'copy',
+    paths: string[],
+    into: string,
+    clash: Clash
+  ): Promise<string[]>;
   trash(paths: string[]): Promise<boolean>;
   restore(ids: string[]): Promise<boolean>;
   emptyTrash(ids: string[] | null): Promise<boolean>;
@@ -106,7 +112,7 @@ export function useFileVerbs({ id }: Folder): FileVerbs {
         const said = how === 'move' ? 'files.moved' : 'files.copying';
         notify(how === 'move' ? 'success' : 'info', t(said, { count: done }));
       }
-      return done === paths.length;
+      return paths.slice(done);
     },
     trash: async paths => {
       const outcomes = await attempt(() =>
