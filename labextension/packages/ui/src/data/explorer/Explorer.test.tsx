@@ -212,13 +212,16 @@ test('a name is changed where it stands', async () => {
 
 test('of several files, those that are moved already are not moved once more', async () => {
   const taken = { title: 'taken', detail: 'b: that name is taken' };
-  const service = shelve([makeEntry('a'), makeEntry('b'), makeEntry('in', { kind: 'folder' })], {
-    'POST /api/folders/id-of-data/move': ({ body }) => {
-      const { path, conflict } = body as { path: string; conflict: string };
-      const clashes = path === 'b' && conflict === 'fail';
-      return clashes ? Response.json(taken, { status: 409 }) : { path: `in/${path}` };
+  const service = shelve(
+    [makeEntry('a'), makeEntry('b'), makeEntry('in', { kind: 'folder' })],
+    {
+      'POST /api/folders/id-of-data/move': ({ body }) => {
+        const { path, conflict } = body as { path: string; conflict: string };
+        const clashes = path === 'b' && conflict === 'fail';
+        return clashes ? Response.json(taken, { status: 409 }) : { path: `in/${path}` };
+      }
     }
-  });
+  );
   await open(service);
   await screen.findByRole('link', { name: 'a' });
   fireEvent.click(select('a'));

@@ -14,12 +14,7 @@ export interface FileVerbs {
   makeDirectory(path: string): Promise<boolean>;
   rename(path: string, target: string): Promise<boolean>;
   /** Returns those of `paths` that are still to be done, because one of them failed. */
-  place(
-    how: 'move' | 'copy',
-    paths: string[],
-    into: string,
-    clash: Clash
-  ): Promise<string[]>;
+  place(how: 'move' | 'copy', paths: string[], into: string, clash: Clash): Promise<string[]>;
   trash(paths: string[]): Promise<boolean>;
   restore(ids: string[]): Promise<boolean>;
   emptyTrash(ids: string[] | null): Promise<boolean>;
