@@ -41,6 +41,7 @@ from backendai_hub.handlers.limiter import RateLimiter, RateState, rate_headers
 from backendai_hub.handlers.page_cache import PageCache
 from backendai_hub.handlers.problems import as_hub_error
 from backendai_hub.handlers.trail import SeenKeys, Trail
+from backendai_hub.operations.bulletin import Bulletin
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.logins import LoginDesk
 from backendai_hub.operations.platform import Platform
@@ -98,6 +99,7 @@ class Service:
     pages: PageCache = field(default_factory=PageCache)
     explanations: ExplanationDesk = field(default_factory=ExplanationDesk)
     simulations: SimulationDesk = field(default_factory=SimulationDesk)
+    bulletin: Bulletin = field(default_factory=Bulletin)
     nodes: AgentClient | None = None
     """Who asks nodes something; nobody does where there are no certificates."""
     queues: QueueDesk = field(init=False)

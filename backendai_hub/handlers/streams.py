@@ -1,4 +1,4 @@
-"""The live stream of facts, and of what sessions use, as server-sent events."""
+"""The live stream: facts, what sessions use, and of what else something has changed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from backendai_hub.core.access import Action
 from backendai_hub.core.errors import MalformedRequestError
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import sessions as verbs
+from backendai_hub.operations.bulletin import BulletinReader
 from backendai_hub.operations.live_usage import EVERYBODY, LiveUsageQuery, read_live
 
 KEEP_ALIVE_SECONDS = 15.0
 IDENTIFY_SECONDS = 25.0
 """So often the stream asks anew who reads it. With the time JupyterHub's word is kept,
 a token that is taken back reads on for less than a minute."""
-USAGE_SECONDS = 2.0
-"""So often whoever asks for it is told what is used, if anything new was measured."""
+BEAT_SECONDS = 2.0
+"""So often whoever asks for it is told what is used, and of which kinds something has
+changed, if anything has."""
 _USAGE = {
     "1": LiveUsageQuery(),
     "own": LiveUsageQuery(),
@@ -30,11 +32,13 @@ class EventStreamQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Facts after number ``after``; without it, from now.
 
     With ``usage`` also what sessions use, every two seconds as events named "usage":
-    "1" of one's own sessions, "all" of all that one may see.
+    "1" of one's own sessions, "all" of all that one may see. With ``changes=1`` also
+    events named "changed", with the ``kinds`` of which something looks different now.
     """
 
     after: int | None = None
     usage: str | None = None
+    changes: str | None = None
 
 
 class EventsHandler(APIHandler):
@@ -43,7 +47,8 @@ class EventsHandler(APIHandler):
     path = "api/events"
     _open = True
     _usage: LiveUsageQuery | None = None
-    _usage_due = 0.0
+    _bulletin: BulletinReader | None = None
+    _beat_due = 0.0
     _said_at = 0.0
     _told = 0
     """The number of the last measurement that this reader was told of."""
@@ -59,6 +64,7 @@ class EventsHandler(APIHandler):
         """Stream facts after ``after`` (or ``Last-Event-ID``); without it, from now."""
         after = await self._begin()
         self._usage = self._choose_usage()
+        self._bulletin = self._choose_changes()
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("X-Accel-Buffering", "no")
         signals = self.service.signals
@@ -66,12 +72,17 @@ class EventsHandler(APIHandler):
         identified = clock()
         try:
             await self._send(f": from {after}\nretry: 1000\n\n")
+            looked, look_at = -1, 0.0
             while self._open and not self.service.stopping:
                 ticket = signals.ticket("events")
-                after = await self._send_after(after)
+                # A beat alone says nothing of new facts; a hint may have been missed.
+                if ticket != looked or clock() >= look_at:
+                    looked, look_at = ticket, clock() + KEEP_ALIVE_SECONDS
+                    after = await self._send_after(after)
+                await self._send_changes()
                 await self._send_usage()
                 silent_until = self._said_at + KEEP_ALIVE_SECONDS
-                wake_at = min(silent_until, self._usage_due or silent_until)
+                wake_at = min(silent_until, self._beat_due or silent_until)
                 await signals.wait("events", ticket, max(0.0, wake_at - clock()))
                 if clock() - identified > IDENTIFY_SECONDS:
                     if not await self.identify_again():
@@ -99,12 +110,37 @@ class EventsHandler(APIHandler):
             raise MalformedRequestError("usage: use 1 for your own sessions, or all")
         return _USAGE[wanted]
 
+    def _choose_changes(self) -> BulletinReader | None:
+        wanted = self.get_query_argument("changes", None)
+        if wanted is None:
+            return None
+        if wanted != "1":
+            raise MalformedRequestError("changes: use 1, or leave it out")
+        self._look()
+        return BulletinReader(self.platform, self.service.bulletin)
+
+    def _look(self) -> float:
+        clock = asyncio.get_running_loop().time()
+        self.service.bulletin.look(self.platform, self.service.simulations, clock)
+        return clock
+
+    async def _send_changes(self) -> None:
+        """Send of which kinds something has changed, which nobody need ask then."""
+        if self._bulletin is None:
+            return
+        clock = self._look()
+        news = self._bulletin.take(self.principal, clock)
+        if news is not None:
+            await self._send(f"event: changed\ndata: {_encode(news)}\n\n")
+        if self._usage is None and clock >= self._beat_due:
+            self._beat_due = clock + BEAT_SECONDS
+
     async def _send_usage(self) -> None:
         """Send what was measured since the last time, every two seconds."""
         clock = asyncio.get_running_loop().time
-        if self._usage is None or clock() < self._usage_due:
+        if self._usage is None or clock() < self._beat_due:
             return
-        self._usage_due = clock() + USAGE_SECONDS
+        self._beat_due = clock() + BEAT_SECONDS
         number = self.platform.usage.keeper.number
         live = read_live(self.platform, self.principal, self._usage, after=self._told)
         self._told = number

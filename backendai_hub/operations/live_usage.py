@@ -6,6 +6,7 @@ is believed of its own containers and of nobody else's; the rest is left out sil
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
@@ -189,6 +190,17 @@ def read_live(
     )
 
 
+def has_news(platform: Platform, principal: Principal, *, after: int) -> bool:
+    """Tell whether anything *principal* may see was heard of since that number."""
+    keeper = platform.usage.keeper
+    if can(principal, Action.READ_AGENTS):
+        return keeper.number > after
+    now = platform.database.clock().timestamp()
+    query = LiveUsageQuery(owner=EVERYBODY)
+    found = _find_visible(platform, principal, query, now, after)
+    return next(iter(found), None) is not None
+
+
 def _choose(
     platform: Platform,
     principal: Principal,
@@ -196,16 +208,25 @@ def _choose(
     now: float,
     after: int,
 ) -> list[LiveSession]:
-    keeper = platform.usage.keeper
     if query.sessions is not None:
         return _find_named(platform, principal, query.sessions, now)
+    found = _find_visible(platform, principal, query, now, after)
+    return list(islice(found, MOST_LIVE))
+
+
+def _find_visible(
+    platform: Platform,
+    principal: Principal,
+    query: LiveUsageQuery,
+    now: float,
+    after: int,
+) -> Iterator[LiveSession]:
+    keeper = platform.usage.keeper
     sight = sight_of(principal)
     if query.owner is None or sight.extent in {None, Reach.OWN}:
-        found = keeper.list_owned(sight.user_id, now, after=after)
-    else:
-        domain_id = sight.domain_id if sight.extent is Reach.DOMAIN else None
-        found = keeper.list_live(now, after=after, domain_id=domain_id)
-    return list(islice(found, MOST_LIVE))
+        return keeper.list_owned(sight.user_id, now, after=after)
+    domain_id = sight.domain_id if sight.extent is Reach.DOMAIN else None
+    return keeper.list_live(now, after=after, domain_id=domain_id)
 
 
 def _find_named(

@@ -37,7 +37,7 @@ from backendai_hub.core.tenancy import Actor
 from backendai_hub.core.times import format_time
 from backendai_hub.db import attempts, history, session_lists, session_views, sessions
 from backendai_hub.db.explanations import load_explanations, load_places
-from backendai_hub.db.history import EventRecord
+from backendai_hub.db.history import EventRecord, Listener
 from backendai_hub.db.session_mounts import load_mounts
 from backendai_hub.db.session_views import SessionFilter
 from backendai_hub.db.sessions import SessionRecord
@@ -345,16 +345,20 @@ async def list_messages(
     """List facts after number *after* that the caller may see, oldest first.
 
     Each carries its session as it is now, and the latest that says of one that it waits
-    carries why, so that pages need not ask again.
+    carries why, so that pages need not ask again. Of folders of others one is told that
+    something has changed there, not what: looking there says as much as one may know.
     """
     extent = reach(principal, Action.READ_EVENTS)
+    listener = None
+    if extent in {None, Reach.OWN}:
+        listener = Listener(principal.holds, principal.id, principal.domain_id)
     async with platform.database.read() as connection:
         if session_id is not None:
             await get_allowed(connection, principal, session_id, Action.READ_EVENTS)
         found = await history.list_events(
             connection,
             after=after,
-            owners=principal.holds if extent in {None, Reach.OWN} else None,
+            listener=listener,
             domain_id=principal.domain_id if extent is Reach.DOMAIN else None,
             session_id=session_id,
             limit=limit,
@@ -373,7 +377,14 @@ async def list_messages(
         }
         told = await load_explanations(connection, waiting.keys())
     whys = {waiting[session_id]: why for session_id, why in told.items()}
-    return [_message(e, shown.get(e.session_id or ""), whys.get(e.seq)) for e in found]
+    return [
+        _message(
+            e if listener is None else listener.hear(e),
+            shown.get(e.session_id or ""),
+            whys.get(e.seq),
+        )
+        for e in found
+    ]
 
 
 def _message(

@@ -37,7 +37,11 @@ from backendai_hub.operations.folder_upkeep import count_scopes
 from backendai_hub.operations.folders import read_activity
 from backendai_hub.operations.members import MembersRequest, change_members
 from backendai_hub.operations.nouns import purge_noun
-from backendai_hub.operations.sessions import terminate_session
+from backendai_hub.operations.sessions import (
+    list_messages,
+    newest_message,
+    terminate_session,
+)
 from tests.factories import principal_of, submit
 from tests.folders import Archive, opened_archive, permit
 
@@ -299,3 +303,34 @@ async def test_the_spawner_sees_of_folders_what_is_chosen_on_its_page(archive: A
     assert (seen.used_bytes, seen.creator, seen.created_at) == (0, "", "")
     for action in ("folder-activity:read", "folder-guest:read", "folder-task:read"):
         assert reach(spawner, action) is None
+
+
+async def heard(archive: Archive, who: Principal, after: int) -> list[tuple[Any, ...]]:
+    """Return what somebody is told of folders since event number *after*."""
+    told = await list_messages(archive.platform, who, after=after, limit=1000)
+    return [(m.kind, m.folder_id, m.text) for m in told if m.folder_id is not None]
+
+
+async def test_guests_hear_that_a_folder_changes_not_what_its_owner_does(
+    archive: Archive,
+):
+    alice, bob, eve = [await archive.person(n) for n in ("alice", "bob", "eve")]
+    data = await archive.make(alice, "data")
+    await archive.make(alice, "private")
+    await archive.share(alice, "data", bob)
+    last = await newest_message(archive.platform)
+
+    await archive.change(alice, "data", name="data-of-march")
+    await archive.change(alice, "private", name="private-too")
+    await archive.invite(alice, "data-of-march", "eve")
+
+    told = await heard(archive, bob, last)
+    assert told == [("folder.changed", data.id, "")], "neither names nor other guests"
+    assert [kind for kind, _, _ in await heard(archive, eve, last)] == [
+        "folder.invitation"
+    ]
+
+    await set_permission(archive, alice, "data-of-march", "bob", None)
+    last = await newest_message(archive.platform)
+    await archive.change(alice, "data-of-march", name="data-again")
+    assert await heard(archive, bob, last) == []

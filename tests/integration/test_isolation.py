@@ -396,7 +396,7 @@ async def test_no_stream_tells_what_happens_in_another_domain(
 
     async def read() -> None:
         assert listener.api._session is not None
-        url = f"{listener.api._url}api/events?after=0"
+        url = f"{listener.api._url}api/events?after=0&usage=all&changes=1"
         async with listener.api._session.get(url) as response:
             async for chunk in response.content.iter_any():
                 listener.heard += chunk.decode()

@@ -3509,11 +3509,14 @@ export interface components {
          * @description Facts after number ``after``; without it, from now.
          *
          *         With ``usage`` also what sessions use, every two seconds as events named "usage":
-         *         "1" of one's own sessions, "all" of all that one may see.
+         *         "1" of one's own sessions, "all" of all that one may see. With ``changes=1`` also
+         *         events named "changed", with the ``kinds`` of which something looks different now.
          */
         EventStreamQuery: {
             /** @default null */
             after: number | null;
+            /** @default null */
+            changes: string | null;
             /** @default null */
             usage: string | null;
         };
@@ -5385,9 +5388,12 @@ export interface components {
          *
          *         It shows the sessions the caller may see; who else waits shows in nothing but the
          *         positions. ``next`` is ``after`` for the following page. ``length`` is how many wait
-         *         in all, for who may see them all.
+         *         in all, for who may see them all. ``fault`` is what the group's sequencer or
+         *         placement has done wrong the last time it was asked, and what is done instead.
          */
         QueuePage: {
+            /** @default  */
+            fault: string;
             /** @default null */
             freeze: components["schemas"]["Freeze"] | null;
             items: components["schemas"]["QueueEntry"][];
@@ -8663,6 +8669,7 @@ export interface operations {
             query?: {
                 after?: number | null;
                 usage?: string | null;
+                changes?: string | null;
             };
             header?: never;
             path?: never;

@@ -39,7 +39,11 @@ async function fetchHere(request: Request): Promise<Response> {
 export const api: Api = createApi(fetchHere, prefix);
 
 export function openEvents(after: string, signal: AbortSignal): Promise<Response> {
-  const query = new URLSearchParams({ usage: '1', ...(after ? { after } : {}) }).toString();
+  const query = new URLSearchParams({
+    usage: '1',
+    changes: '1',
+    ...(after ? { after } : {})
+  }).toString();
   const headers = { Accept: 'text/event-stream' };
   return fetchHere(new Request(`${prefix}api/events?${query}`, { signal, headers }));
 }

@@ -188,7 +188,11 @@ function useLabHost(stage: Stage, undoWord: string): Host {
       kind: 'lab',
       api,
       openEvents: (after, signal) => {
-        const query = new URLSearchParams({ usage: '1', ...(after ? { after } : {}) });
+        const query = new URLSearchParams({
+          usage: '1',
+          changes: '1',
+          ...(after ? { after } : {})
+        });
         const url = `${platformUrl(settings)}/api/events?${query.toString()}`;
         return fetchPlatform(settings, new Request(url, { signal }));
       },

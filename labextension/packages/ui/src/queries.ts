@@ -3,6 +3,7 @@ import { ApiError, unwrap, type Session, type SessionPage } from '@backendai/api
 import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-query';
 import type { Host } from './host';
 import { EVERYBODY, type SessionsView } from './sessions/view';
+import type { Polling } from './stream';
 
 const MAX_TRIES = 3;
 
@@ -15,7 +16,16 @@ export const keys = {
   history: (id: string) => ['session', id, 'history'] as const,
   /** What one's own sessions use now. */
   usage: ['usage'] as const,
-  usageOf: (id: string) => ['session', id, 'usage'] as const,
+  /** The same of others', followed by who is asked about. */
+  usageOfOthers: ['usage', 'others'] as const,
+  /** What one session has used, followed by its id. */
+  usageOf: ['usage', 'of'] as const,
+  /** What has been tried for a session, followed by its id. */
+  attempts: ['attempts'] as const,
+  /** Who is next in a resource group, followed by its name. */
+  queue: ['queue'] as const,
+  /** What runs on a node, followed by its id. */
+  onNode: ['on-node'] as const,
   log: (id: string, host: string, attempt: number | null) =>
     ['session', id, 'log', host, attempt] as const,
   resources: (project: string, group: string) => ['resources', project, group] as const,
@@ -86,7 +96,7 @@ export function keepPlaces(client: QueryClient, page: SessionPage): SessionPage 
   return page;
 }
 
-export const pageQuery = (host: Host, view: SessionsView, polling: boolean) =>
+export const pageQuery = (host: Host, view: SessionsView, polling: Polling) =>
   queryOptions({
     queryKey: keys.page(view),
     queryFn: async ({ client, signal }) => {
@@ -94,7 +104,7 @@ export const pageQuery = (host: Host, view: SessionsView, polling: boolean) =>
       return keepPlaces(client, await loadSessions(host, view, me, signal));
     },
     placeholderData: keepPreviousData,
-    refetchInterval: polling ? POLL : false,
+    refetchInterval: polling,
     enabled: host.visible
   });
 
@@ -107,21 +117,18 @@ export const resourcesQuery = ({ api, visible }: Host, project = '', group = '')
     enabled: visible
   });
 
-/** How often to look while the event stream is down; never while the page is hidden. */
-const POLL = 5000;
-
-export const sessionQuery = ({ api, visible }: Host, id: string, polling: boolean) =>
+export const sessionQuery = ({ api, visible }: Host, id: string, polling: Polling) =>
   queryOptions({
     queryKey: keys.session(id),
     queryFn: ({ signal }) =>
       unwrap(
         api.GET('/api/sessions/{session_id}', { params: { path: { session_id: id } }, signal })
       ),
-    refetchInterval: polling ? POLL : false,
+    refetchInterval: polling,
     enabled: visible
   });
 
-export const historyQuery = ({ api, visible }: Host, id: string, polling: boolean) =>
+export const historyQuery = ({ api, visible }: Host, id: string, polling: Polling) =>
   queryOptions({
     queryKey: keys.history(id),
     queryFn: ({ signal }) =>
@@ -131,17 +138,15 @@ export const historyQuery = ({ api, visible }: Host, id: string, polling: boolea
           signal
         })
       ),
-    refetchInterval: polling ? POLL : false,
+    refetchInterval: polling,
     enabled: visible
   });
 
-const NODE_NEWS = 10_000;
-
-export const agentsQuery = ({ api, visible }: Host) =>
+export const agentsQuery = ({ api, visible }: Host, polling: Polling) =>
   queryOptions({
     queryKey: keys.agents,
     queryFn: ({ signal }) => unwrap(api.GET('/api/agents', { signal })),
-    refetchInterval: NODE_NEWS,
+    refetchInterval: polling,
     enabled: visible
   });
 

@@ -11,6 +11,7 @@ import { isSuperadmin } from '../nouns/roles';
 import { PageHeading } from '../PageHeading';
 import { PageLink } from '../PageLink';
 import { agentsQuery, meQuery } from '../queries';
+import { usePolling } from '../stream';
 import { COMPONENTS } from './components';
 
 interface Spec {
@@ -89,7 +90,7 @@ export default function AboutPage(): JSX.Element {
 
 function Nodes(): JSX.Element {
   const { t } = useTranslation();
-  const { data } = useQuery(agentsQuery(useHost()));
+  const { data } = useQuery(agentsQuery(useHost(), usePolling()));
   return (
     <section className="bai-card">
       <h2>{t('nodes.title')}</h2>

@@ -28,6 +28,7 @@ import { useAct } from '../nouns/useAct';
 import { PageHeading } from '../PageHeading';
 import { PageLink } from '../PageLink';
 import { meQuery } from '../queries';
+import { usePolling } from '../stream';
 
 export default function MaintenancePage(): JSX.Element {
   const { t } = useTranslation();
@@ -235,7 +236,7 @@ function Followed({ id, name }: { id: string; name: string }): JSX.Element {
     queryKey: ['rescan', id],
     queryFn: ({ signal }) =>
       ask<Schemas['RescanStatus']>(host, 'GET', `/api/registries/${id}/rescan`, { signal }),
-    refetchInterval: 2000,
+    refetchInterval: usePolling(),
     enabled: host.visible
   });
   return (
@@ -257,6 +258,7 @@ function StorageCare(): JSX.Element {
   const check = useCheck<Schemas['StorageCheck']>('POST', '/api/storage-remains/check');
   const { answer, busy, run } = check;
   const [asked, setAsked] = useState(false);
+  const polling = usePolling();
   const remains = useQuery({
     queryKey: ['storage-remains', answer],
     queryFn: ({ signal }) =>
@@ -264,7 +266,7 @@ function StorageCare(): JSX.Element {
         params: { query: { limit: 100 } },
         signal
       }),
-    refetchInterval: query => (query.state.data?.running ? 3000 : false),
+    refetchInterval: query => (query.state.data?.running ? polling : false),
     enabled: host.visible
   });
   const items = remains.data?.items ?? [];

@@ -23,6 +23,7 @@ import { useAct } from '../nouns/useAct';
 import { Reference } from '../nouns/Value';
 import { PageHeading } from '../PageHeading';
 import { meQuery } from '../queries';
+import { usePolling } from '../stream';
 
 type StorageHost = Schemas['StorageHost'];
 type Scope = Schemas['QuotaScope'];
@@ -30,10 +31,11 @@ type Scope = Schemas['QuotaScope'];
 export default function StoragePage(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
+  const polling = usePolling();
   const { data, error, refetch } = useQuery({
     queryKey: ['storage-hosts'],
     queryFn: ({ signal }) => ask<StorageHost[]>(host, 'GET', '/api/storage-hosts', { signal }),
-    refetchInterval: 15_000,
+    refetchInterval: polling,
     enabled: host.visible
   });
   return (

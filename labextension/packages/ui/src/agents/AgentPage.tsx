@@ -28,13 +28,14 @@ import type { PageProps } from '../pages/page';
 import { agentsQuery, keys, meQuery } from '../queries';
 import { SessionBadge } from '../sessions/SessionStatus';
 import { describeSlots } from '../slots';
+import { usePolling } from '../stream';
 import { exactly } from '../times';
 import { AgentBadges, AgentIsolation, AgentMeters, AgentSeen } from './AgentsPage';
 
 export function AgentPage({ params }: PageProps): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const { data, error, refetch } = useQuery(agentsQuery(host));
+  const { data, error, refetch } = useQuery(agentsQuery(host, usePolling()));
   const me = useQuery(meQuery(host)).data;
   const agent = data?.find(each => each.id === params.id || each.name === params.id);
   if (data && !agent) {
@@ -302,14 +303,15 @@ function Takes({ agent }: { agent: Agent }): JSX.Element {
 function Sessions({ agent }: { agent: Agent }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
+  const polling = usePolling();
   const { data, error, refetch } = useQuery({
-    queryKey: ['sessions', 'on', agent.id],
+    queryKey: [...keys.onNode, agent.id],
     queryFn: ({ signal }) =>
       ask<Schemas['SessionPage']>(host, 'GET', '/api/sessions', {
         params: { query: { owner: '*', status: 'live', agent: agent.name, limit: 100 } },
         signal
       }),
-    refetchInterval: 10_000,
+    refetchInterval: polling,
     enabled: host.visible
   });
   return (

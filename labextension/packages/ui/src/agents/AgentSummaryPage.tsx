@@ -13,7 +13,6 @@ import { AgentBadges, AgentMeters } from './AgentsPage';
 
 type Summary = Schemas['AgentSummary'];
 const STATUSES = ['ALIVE', 'SUSPECT', 'LOST'] as const;
-const NEWS = 15_000;
 
 export default function AgentSummaryPage(): JSX.Element {
   const { t } = useTranslation();
@@ -42,7 +41,7 @@ export default function AgentSummaryPage(): JSX.Element {
     ],
     searches: t('nodes.searches'),
     order: 'name',
-    every: NEWS,
+    followed: true,
     load: async (view, signal) => {
       const query = {
         ...view.filters,

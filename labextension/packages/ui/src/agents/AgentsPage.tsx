@@ -21,12 +21,13 @@ import { PageLink } from '../PageLink';
 import { agentsQuery } from '../queries';
 import { LoadError } from '../LoadError';
 import { slotTitle } from '../slots';
+import { usePolling } from '../stream';
 
 /** The machines behind the sessions: how full they are, and what keeps users apart. */
 export function AgentsPage(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const { data, error, refetch } = useQuery(agentsQuery(host));
+  const { data, error, refetch } = useQuery(agentsQuery(host, usePolling()));
   const forbidden = error instanceof ApiError && error.status === 403;
   return (
     <>

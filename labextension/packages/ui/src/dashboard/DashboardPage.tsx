@@ -7,7 +7,7 @@ import { LoadError } from '../LoadError';
 import { PageHeading } from '../PageHeading';
 import { administers, isSuperadmin } from '../pages/page';
 import { meQuery, pageQuery, resourcesQuery } from '../queries';
-import { useStreamState } from '../sessions/live';
+import { usePolling } from '../stream';
 import { NewSession } from '../sessions/NewSession';
 import { RecentSessions } from '../sessions/RecentSessions';
 import { StreamIndicator } from '../sessions/StreamIndicator';
@@ -19,14 +19,13 @@ import { Queues } from './Queues';
 
 /** More than these are not counted one by one. */
 const COUNTED = 200;
-const EVERY = 15_000;
 
 export function DashboardPage(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
-  const polling = useStreamState() !== 'live';
-  const resources = useQuery({ ...resourcesQuery(host), refetchInterval: EVERY });
+  const polling = usePolling();
+  const resources = useQuery({ ...resourcesQuery(host), refetchInterval: polling });
   const live = useQuery({
     ...pageQuery(
       host,

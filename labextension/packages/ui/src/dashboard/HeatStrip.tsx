@@ -7,6 +7,7 @@ import { PageLink } from '../PageLink';
 import { agentsQuery } from '../queries';
 import { shareOf } from '../sessions/measured';
 import { percent } from '../sessions/UsageCell';
+import { usePolling } from '../stream';
 
 interface Cell {
   key: string;
@@ -31,7 +32,7 @@ export function cellsOf({ usage, name }: Agent): Cell[] {
 export function HeatStrip(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const { data, error, refetch } = useQuery(agentsQuery(host));
+  const { data, error, refetch } = useQuery(agentsQuery(host, usePolling()));
   return (
     <section className="bai-card" aria-labelledby="bai-heat">
       <h2 id="bai-heat">{t('dashboard.nodes')}</h2>

@@ -6,20 +6,22 @@ import { FromService } from '../FromService';
 import { useHost } from '../host';
 import { DataTable } from '../kit/DataTable';
 import { PageLink } from '../PageLink';
+import { keys } from '../queries';
+import { usePolling } from '../stream';
 
 type Entry = Schemas['QueueEntry'] & { group: string };
 
 /** Of each resource group, so many of those who are next. */
 const NEXT = 5;
-const EVERY = 10_000;
 
 /** Who waits, in the order of the scheduler, and for what. */
 export function Queues({ groups }: { groups: readonly string[] }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
+  const polling = usePolling();
   const pages = useQueries({
     queries: groups.map(group => ({
-      queryKey: ['queue', group, NEXT],
+      queryKey: [...keys.queue, group, NEXT],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         unwrap(
           host.api.GET('/api/resource-groups/{reference}/queue', {
@@ -27,7 +29,7 @@ export function Queues({ groups }: { groups: readonly string[] }): JSX.Element {
             signal
           })
         ),
-      refetchInterval: EVERY,
+      refetchInterval: polling,
       enabled: host.visible
     }))
   });

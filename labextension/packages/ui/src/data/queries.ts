@@ -2,21 +2,18 @@
 import { unwrap } from '@backendai/api';
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { Host } from '../host';
+import type { Polling } from '../stream';
 import { dataKeys } from './keys';
 import type { Folder, Sorting } from './types';
 
-/** How often to look while nobody tells: the stream is down, or tells its owner only. */
-const LOOK = 5000;
-const LOOK_AT_OTHERS = 15_000;
-
-export const folderQuery = ({ api, visible }: Host, id: string, polling: boolean) =>
+export const folderQuery = ({ api, visible }: Host, id: string, polling: Polling) =>
   queryOptions({
     queryKey: dataKeys.folder(id),
     queryFn: ({ signal }) =>
       unwrap(
         api.GET('/api/folders/{reference}', { params: { path: { reference: id } }, signal })
       ),
-    refetchInterval: polling ? LOOK : LOOK_AT_OTHERS,
+    refetchInterval: polling,
     enabled: visible
   });
 
@@ -33,7 +30,7 @@ export const entriesQuery = (
   { api, visible }: Host,
   folder: Folder,
   view: EntriesView,
-  polling: boolean
+  polling: Polling
 ) =>
   infiniteQueryOptions({
     queryKey: dataKeys.entries(folder.id, view),
@@ -50,8 +47,7 @@ export const entriesQuery = (
     initialPageParam: '',
     getNextPageParam: page => page.next,
     placeholderData: keepPreviousData,
-    // Who does not own a folder hears nothing of what others do in it.
-    refetchInterval: polling ? LOOK : folder.is_owner ? false : LOOK_AT_OTHERS,
+    refetchInterval: polling,
     enabled: visible && folder.access !== null
   });
 
@@ -162,7 +158,7 @@ export const activityQuery = ({ api, visible }: Host, folderId: string) =>
     enabled: visible
   });
 
-export const tasksQuery = ({ api, visible }: Host, folderId: string | null, polling: boolean) =>
+export const tasksQuery = ({ api, visible }: Host, folderId: string | null, polling: Polling) =>
   queryOptions({
     queryKey: folderId ? dataKeys.tasksOf(folderId) : dataKeys.tasks,
     queryFn: ({ signal }) =>
@@ -172,15 +168,15 @@ export const tasksQuery = ({ api, visible }: Host, folderId: string | null, poll
           signal
         })
       ),
-    refetchInterval: polling ? LOOK : false,
+    refetchInterval: polling,
     enabled: visible
   });
 
-export const invitationsQuery = ({ api, visible }: Host, polling: boolean) =>
+export const invitationsQuery = ({ api, visible }: Host, polling: Polling) =>
   queryOptions({
     queryKey: dataKeys.invitations,
     queryFn: ({ signal }) => unwrap(api.GET('/api/invitations', { signal })),
-    refetchInterval: polling ? LOOK_AT_OTHERS : false,
+    refetchInterval: polling,
     enabled: visible
   });
 

@@ -8,6 +8,7 @@ import { Button } from '../kit/Button';
 import { DataTable, type Selecting } from '../kit/DataTable';
 import { EmptyState, Skeleton } from '../kit/States';
 import { LoadError } from '../LoadError';
+import { usePolling } from '../stream';
 import { BulkBar } from './BulkBar';
 import { useColumns } from './columns';
 import { listKey, type ListColumn, type ListOf, type Page } from './list';
@@ -28,6 +29,7 @@ const NOTHING: never[] = [];
 
 export function NounList<Row>({ list, beside }: Props<Row>): JSX.Element {
   const host = useHost();
+  const polling = usePolling();
   const viewing = useView(list.order, list.filters);
   const { view, change } = viewing;
   const columns = useColumns(list);
@@ -36,7 +38,7 @@ export function NounList<Row>({ list, beside }: Props<Row>): JSX.Element {
     queryKey: list.queryKey?.(view) ?? [...listKey(list.name), view],
     queryFn: ({ signal }) => list.load(view, signal),
     placeholderData: keepPreviousData,
-    refetchInterval: list.every ?? false,
+    refetchInterval: list.followed ? polling : false,
     enabled: host.visible && (list.enabled ?? true)
   });
   const page = query.data;

@@ -63,8 +63,8 @@ export interface ListOf<Row> {
   empty: { icon: ReactNode; title: string; text: string; action?: ReactNode };
   /** Under which pages are cached; `['list', name, view]`, if it is absent. */
   queryKey?(view: ListView): QueryKey;
-  /** How often to look for news, in milliseconds; never, if it is absent. */
-  every?: number | false;
+  /** Whether the stream tells what changes on it; while it is down, one looks oneself. */
+  followed?: boolean;
   enabled?: boolean;
 }
 

@@ -9,7 +9,7 @@ import { Button, IconButton } from '../kit/Button';
 import { EmptyState, Skeleton } from '../kit/States';
 import { PageLink } from '../PageLink';
 import { meQuery, pageQuery } from '../queries';
-import { useStreamState } from '../sessions/live';
+import { usePolling } from '../stream';
 import { SessionActions } from '../sessions/SessionTable';
 import { StatusWithReason } from '../sessions/SessionStatus';
 import { useStopSession } from '../sessions/stop';
@@ -26,7 +26,7 @@ export function SessionsPanel(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const { ask, dialog } = useStopSession();
   const view = firstLivePage(me?.name ?? '');
   const { data, error, refetch } = useQuery(pageQuery(host, view, polling));

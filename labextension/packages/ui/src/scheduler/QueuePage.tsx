@@ -24,7 +24,6 @@ import { useGroup } from './useGroup';
 
 type Entry = Schemas['QueueEntry'];
 type Queue = Schemas['QueuePage'];
-const NEWS = 10_000;
 
 export default function QueuePage(): JSX.Element {
   const { t } = useTranslation();
@@ -41,7 +40,7 @@ export default function QueuePage(): JSX.Element {
     columns: useColumns(),
     filters: [],
     order: '',
-    every: NEWS,
+    followed: true,
     enabled: name !== '',
     queryKey: view => ['list', 'queue', name, view],
     load: async (view, signal) => {

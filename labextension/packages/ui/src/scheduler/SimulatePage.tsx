@@ -23,6 +23,7 @@ import { WordsField } from '../nouns/WordsField';
 import { valueWord } from '../nouns/words';
 import { PageHeading } from '../PageHeading';
 import { meQuery } from '../queries';
+import { usePolling } from '../stream';
 import { MIN_RUNTIME, RULES } from './PreemptionPage';
 import { Quotas, readQuota, TraceField, type Quota } from './SimulateFields';
 import { SimulationResult } from './SimulationResult';
@@ -32,7 +33,6 @@ const SLOTS = { type: 'slots', limits: false } as const;
 const TIME: Kind = { type: 'duration', least: 1, most: 10_000_000_000 };
 const DELAY: Kind = { ...TIME, least: 0 };
 const WHOLE = /^-?\d{1,9}$/;
-const NEWS = 1000;
 
 export interface Question {
   drain: string;
@@ -398,7 +398,8 @@ function HowFar(): JSX.Element {
     queryKey: ['simulation'],
     queryFn: ({ signal }) =>
       ask<Schemas['SimulationProgress']>(host, 'GET', '/api/schedule/simulate', { signal }),
-    refetchInterval: NEWS,
+    refetchInterval: usePolling(),
+    enabled: host.visible,
     gcTime: 0
   });
   const part = data?.running ? data.part : 0;

@@ -10,19 +10,20 @@ import { Button } from '../kit/Button';
 import { DataTable } from '../kit/DataTable';
 import { EmptyState, Skeleton } from '../kit/States';
 import { LoadError } from '../LoadError';
+import { keys } from '../queries';
+import { usePolling } from '../stream';
 import { exactly } from '../times';
 import { isEnded } from './status';
 
 type Attempt = Schemas['Attempt'];
 
-const EVERY = 10_000;
-
 export function Attempts({ session }: { session: ShownSession }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
+  const polling = usePolling();
   const { data, error, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } =
     useInfiniteQuery({
-      queryKey: ['session', session.id, 'attempts'],
+      queryKey: [...keys.attempts, session.id],
       initialPageParam: 0,
       queryFn: ({ pageParam, signal }) =>
         unwrap(
@@ -35,7 +36,7 @@ export function Attempts({ session }: { session: ShownSession }): JSX.Element {
           })
         ),
       getNextPageParam: page => page.next ?? undefined,
-      refetchInterval: isEnded(session.status) ? false : EVERY,
+      refetchInterval: isEnded(session.status) ? false : polling,
       enabled: host.visible
     });
   const rows = data?.pages.flatMap(page => page.items) ?? [];

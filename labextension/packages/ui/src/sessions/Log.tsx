@@ -14,7 +14,14 @@ import { LoadError } from '../LoadError';
 import { keys } from '../queries';
 import { findLines, stripColours } from './loglines';
 import { isEnded } from './status';
+import { useFailure } from '../wording';
 
+/**
+ * How often to ask for what is printed, while one looks and follows it.
+ *
+ * It stays on the node: the service knows nothing of it before it asks there, so the
+ * stream cannot tell. Nothing else is asked for by the clock while the stream works.
+ */
 const EVERY = 2000;
 const MOST = 10_000;
 
@@ -23,6 +30,7 @@ type SessionLog = Schemas['SessionLog'];
 export function Log({ session }: { session: ShownSession }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
+  const say = useFailure();
   const containers = session.containers ?? [];
   const [container, setContainer] = useState('main1');
   const [attempt, setAttempt] = useState('');
@@ -101,7 +109,7 @@ export function Log({ session }: { session: ShownSession }): JSX.Element {
         <EmptyState
           icon={<FileText size={32} />}
           title={t('log.noneTitle')}
-          text={nothing ? error.message : t('log.noneText')}
+          text={nothing ? say(error) : t('log.noneText')}
         />
       ) : null}
       {!data && !error ? <Skeleton rows={6} label={t('state.loading')} /> : null}

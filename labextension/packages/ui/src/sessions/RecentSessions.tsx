@@ -5,7 +5,7 @@ import { Skeleton } from '../kit/States';
 import { LoadError } from '../LoadError';
 import { PageLink } from '../PageLink';
 import { meQuery, pageQuery } from '../queries';
-import { useStreamState } from './live';
+import { usePolling } from '../stream';
 import { SessionTable } from './SessionTable';
 import { useStopSession } from './stop';
 import type { SessionsView } from './view';
@@ -17,7 +17,7 @@ export function RecentSessions(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const { ask, dialog } = useStopSession();
   const view: SessionsView = {
     status: 'all',

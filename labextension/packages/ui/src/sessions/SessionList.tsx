@@ -8,7 +8,7 @@ import { Button } from '../kit/Button';
 import { EmptyState, Skeleton } from '../kit/States';
 import { LoadError } from '../LoadError';
 import { pageQuery } from '../queries';
-import { useStreamState } from './live';
+import { usePolling } from '../stream';
 import { NewSession } from './NewSession';
 import { SessionTable } from './SessionTable';
 import { useStopSession } from './stop';
@@ -32,7 +32,7 @@ export function SessionList({ limit = ROWS, ...props }: Props): JSX.Element {
   const host = useHost();
   const [cursors, setCursors] = useState<string[]>([]);
   const { ask, dialog } = useStopSession();
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const view: SessionsView = { status, owner, order, after: cursors.at(-1) ?? '', limit };
   const { data, error, refetch, isPlaceholderData } = useQuery(pageQuery(host, view, polling));
 

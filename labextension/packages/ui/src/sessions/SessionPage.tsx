@@ -22,7 +22,7 @@ import { exactly } from '../times';
 import { Attempts } from './Attempts';
 import { Containers, Devices } from './Containers';
 import { Ending } from './Ending';
-import { useStreamState } from './live';
+import { usePolling, type Polling } from '../stream';
 import { Log } from './Log';
 import { Mounts } from './Mounts';
 import { SessionActions } from './SessionTable';
@@ -42,7 +42,7 @@ export function SessionPage({ params }: PageProps): JSX.Element {
   const id = params.id ?? '';
   const { t } = useTranslation();
   const host = useHost();
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const me = useQuery(meQuery(host)).data;
   const { data, error, refetch } = useQuery(sessionQuery(host, id, polling));
   const { ask, dialog } = useStopSession();
@@ -79,7 +79,7 @@ export function SessionPage({ params }: PageProps): JSX.Element {
 }
 
 /** The parts of the page; the address says which of them is shown. */
-function Parts({ session, polling }: { session: ShownSession; polling: boolean }): JSX.Element {
+function Parts({ session, polling }: { session: ShownSession; polling: Polling }): JSX.Element {
   const { t } = useTranslation();
   const [address, setAddress] = useAddress();
   const wanted = address.get('tab');
@@ -119,7 +119,7 @@ function Overview({
   polling
 }: {
   session: ShownSession;
-  polling: boolean;
+  polling: Polling;
 }): JSX.Element {
   return (
     <div className="bai-stack">
@@ -212,7 +212,7 @@ function Facts({ session }: { session: ShownSession }): JSX.Element {
   );
 }
 
-function History({ id, polling }: { id: string; polling: boolean }): JSX.Element {
+function History({ id, polling }: { id: string; polling: Polling }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const { data, error, refetch } = useQuery(historyQuery(host, id, polling));

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import { useStreamState } from './live';
+import { useStreamState } from '../stream';
 
 /** Whether what is on the page follows the cluster as it happens. */
 export function StreamIndicator(): JSX.Element {

@@ -10,14 +10,13 @@ import { EmptyState, Skeleton } from '../kit/States';
 import { ChartLine } from 'lucide-react';
 import { LoadError } from '../LoadError';
 import { keys } from '../queries';
+import { usePolling } from '../stream';
 import { shorten } from './Containers';
 import { isEnded } from './status';
 import { percent } from './UsageCell';
 
 type Usage = Schemas['SessionUsage'];
 type Columns = Schemas['UsageSeries'];
-
-const EVERY = 5000;
 
 /** What was known, and what has come since; no more than the service itself keeps. */
 export function joinUsage(old: Usage | undefined, news: Usage): Usage {
@@ -48,7 +47,8 @@ export function joinUsage(old: Usage | undefined, news: Usage): Usage {
 function useSessionUsage(session: ShownSession) {
   const host = useHost();
   const client = useQueryClient();
-  const key = keys.usageOf(session.id);
+  const polling = usePolling();
+  const key = [...keys.usageOf, session.id];
   return useQuery<Usage>({
     queryKey: key,
     queryFn: async ({ signal }) => {
@@ -65,7 +65,7 @@ function useSessionUsage(session: ShownSession) {
       );
       return joinUsage(old, news);
     },
-    refetchInterval: isEnded(session.status) ? false : EVERY,
+    refetchInterval: isEnded(session.status) ? false : polling,
     enabled: host.visible
   });
 }

@@ -80,6 +80,7 @@ export function useSessionList(options: Options): ListOf<Session> {
     load: async (view, signal) =>
       keepPlaces(client, await loadSessions(host, viewOf(view, me), me, signal)),
     queryKey: view => keys.page(viewOf(view, me)),
+    followed: true,
     enabled: me !== '',
     onRows,
     rowKey: session => session.id,

@@ -8,19 +8,14 @@ import {
   type StreamState
 } from '@backendai/api';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
-import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from 'react';
+import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { applyAnnouncement, distrustAnnounced } from '../announced';
 import { applyFolderEvent, distrust } from '../data/live';
 import { useHost } from '../host';
 import { keys, leavePlace } from '../queries';
+import { StreamProvider } from '../stream';
 import { mergeUsage, type LiveUsage, type UsageMap } from './measured';
 import { applyEvent, updateShown, type SessionsView } from './view';
-
-const StreamContext = createContext<StreamState>('connecting');
-
-/** How the event stream is doing. */
-export function useStreamState(): StreamState {
-  return useContext(StreamContext);
-}
 
 export function LiveSessions({ children }: { children: ReactNode }): JSX.Element {
   const host = useHost();
@@ -48,12 +43,13 @@ export function LiveSessions({ children }: { children: ReactNode }): JSX.Element
           void client.invalidateQueries({ queryKey: keys.sessions });
           void client.invalidateQueries({ queryKey: ['session'] });
           distrust(client);
+          distrustAnnounced(client);
         }
       }
     });
     return () => stop.abort();
   }, [client, host.visible, network]);
-  return <StreamContext.Provider value={state}>{children}</StreamContext.Provider>;
+  return <StreamProvider value={state}>{children}</StreamProvider>;
 }
 
 /** Counts how often the network has come or gone: a stream of before tells nothing now. */
@@ -76,6 +72,10 @@ function receive(client: QueryClient, received: ServerEvent): void {
     receiveUsage(client, received);
     return;
   }
+  if (received.event === 'changed') {
+    receiveAnnouncement(client, received);
+    return;
+  }
   let event: EventMessage;
   try {
     event = JSON.parse(received.data) as EventMessage;
@@ -89,6 +89,15 @@ function receiveUsage(client: QueryClient, received: ServerEvent): void {
   try {
     const batch = JSON.parse(received.data) as LiveUsage;
     client.setQueryData<UsageMap>(keys.usage, old => mergeUsage(old, batch));
+  } catch {
+    return; // a newer service may say it in another way
+  }
+}
+
+function receiveAnnouncement(client: QueryClient, received: ServerEvent): void {
+  try {
+    const { kinds } = JSON.parse(received.data) as { kinds: string[] };
+    applyAnnouncement(client, kinds);
   } catch {
     return; // a newer service may say it in another way
   }

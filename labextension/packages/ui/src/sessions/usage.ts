@@ -1,13 +1,11 @@
-/** What sessions use now: told by the stream of one's own, asked for of others'. */
+/** What sessions use now: told by the stream of one's own, announced of others'. */
 import { unwrap, type Session } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
 import { createContext, useMemo } from 'react';
 import { useHost } from '../host';
 import { keys, meQuery } from '../queries';
-import { useStreamState } from './live';
+import { usePolling } from '../stream';
 import { mergeUsage, type UsageMap } from './measured';
-
-const POLL = 5000;
 
 /** What the sessions on a page use, asked for once for all of them. */
 export const UsageContext = createContext<UsageMap>({});
@@ -16,22 +14,22 @@ export const UsageContext = createContext<UsageMap>({});
 export function useUsage(sessions: readonly Session[]): UsageMap {
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
-  const streamed = useStreamState() === 'live';
+  const polling = usePolling();
   const own = useQuery<UsageMap>({
     queryKey: keys.usage,
     queryFn: ({ signal }) => readUsage(host.api, {}, signal),
-    enabled: host.visible && !streamed,
-    refetchInterval: POLL
+    enabled: host.visible && polling !== false,
+    refetchInterval: polling
   }).data;
   const others = sessions
     .filter(each => each.status === 'RUNNING' && me && each.owner !== me.name)
     .map(each => each.id)
     .join(',');
   const theirs = useQuery<UsageMap>({
-    queryKey: [...keys.usage, others],
+    queryKey: [...keys.usageOfOthers, others],
     queryFn: ({ signal }) => readUsage(host.api, { sessions: others }, signal),
     enabled: host.visible && others !== '',
-    refetchInterval: POLL,
+    refetchInterval: polling,
     placeholderData: old => old
   }).data;
   return useMemo(() => ({ ...own, ...(others ? theirs : {}) }), [own, theirs, others]);

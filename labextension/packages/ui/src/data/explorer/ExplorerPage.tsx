@@ -10,14 +10,14 @@ import { LoadError } from '../../LoadError';
 import { PageHeading } from '../../PageHeading';
 import { PageLink } from '../../PageLink';
 import type { PageProps } from '../../pages/page';
-import { useStreamState } from '../../sessions/live';
+import { usePolling } from '../../stream';
 import { folderQuery } from '../queries';
 import { Explorer } from './Explorer';
 
 export function ExplorerPage({ params }: PageProps): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const id = params.id ?? '';
   const { data: folder, error, refetch } = useQuery(folderQuery(host, id, polling));
   const missing = error instanceof ApiError && error.status === 404;

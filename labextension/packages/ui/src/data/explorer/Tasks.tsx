@@ -7,7 +7,7 @@ import { number, showAmount } from '../../amounts';
 import { useHost } from '../../host';
 import { Button, IconButton } from '../../kit/Button';
 import { Progress } from '../../kit/Progress';
-import { useStreamState } from '../../sessions/live';
+import { usePolling } from '../../stream';
 import { tasksQuery } from '../queries';
 import type { FolderTask } from '../types';
 
@@ -25,7 +25,7 @@ interface Props {
 export function Tasks({ folderId, onCancel }: Props): JSX.Element | null {
   const { t } = useTranslation();
   const host = useHost();
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const [dismissed, setDismissed] = useState<readonly string[]>([]);
   const { data } = useQuery(tasksQuery(host, folderId, polling));
   const tasks = (data?.items ?? []).filter(

@@ -2,7 +2,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useHost } from '../../host';
-import { useStreamState } from '../../sessions/live';
+import { usePolling } from '../../stream';
 import { entriesQuery, type EntriesView } from '../queries';
 import type { FileEntry, Folder } from '../types';
 
@@ -21,7 +21,7 @@ export interface Entries {
 
 export function useEntries(folder: Folder, view: EntriesView): Entries {
   const host = useHost();
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const query = useInfiniteQuery(entriesQuery(host, folder, view, polling));
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = query;
   const items = useMemo(() => data?.pages.flatMap(page => page.items), [data]);

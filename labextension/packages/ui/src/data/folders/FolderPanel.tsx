@@ -10,7 +10,7 @@ import { MenuButton } from '../../kit/Menu';
 import { Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { PageLink } from '../../PageLink';
-import { useStreamState } from '../../sessions/live';
+import { usePolling } from '../../stream';
 import { dataKeys } from '../keys';
 import { explorerAt } from '../paths';
 import { Invitations } from '../sharing/Invitations';
@@ -21,12 +21,11 @@ import { useDialogs } from './useDialogs';
 import { useFolderMenu } from './useFolderMenu';
 
 const ROWS = 50;
-const POLL = 5000;
 
 export function FolderPanel(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const { ask, dialog } = useDialogs();
   const menuOf = useFolderMenu(ask);
   const [text, setText] = useState('');
@@ -42,7 +41,7 @@ export function FolderPanel(): JSX.Element {
       ),
     initialPageParam: '',
     getNextPageParam: page => page.next,
-    refetchInterval: polling ? POLL : false,
+    refetchInterval: polling,
     enabled: host.visible
   });
   const folders = query.data?.pages.flatMap(page => page.items);

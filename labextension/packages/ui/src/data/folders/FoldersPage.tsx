@@ -18,7 +18,6 @@ import { Tabs } from '../../kit/Tabs';
 import { NounList, type BulkAction, type ListOf } from '../../lists';
 import { PageHeading } from '../../PageHeading';
 import { StreamIndicator } from '../../sessions/StreamIndicator';
-import { useStreamState } from '../../sessions/live';
 import { refuseFolder } from '../access';
 import { Tasks } from '../explorer/Tasks';
 import { dataKeys } from '../keys';
@@ -33,7 +32,6 @@ import { useFolderMenu } from './useFolderMenu';
 import { FOLDER_LIST, useFolderVerbs } from './useFolderVerbs';
 
 const MODES = ['', 'general', 'data', 'model', AUTOMATIC];
-const POLL = 5000;
 
 export function FoldersPage(): JSX.Element {
   const { t } = useTranslation();
@@ -116,7 +114,6 @@ function FolderList({ shelf, ask }: { shelf: Shelf; ask(asked: Asked): void }): 
 function useFolderList(shelf: Shelf, ask: (asked: Asked) => void): ListOf<Folder> {
   const { t } = useTranslation();
   const host = useHost();
-  const polling = useStreamState() !== 'live';
   const { hosts, asker } = useRights();
   const verbs = useFolderVerbs();
   const menuOf = useFolderMenu(ask);
@@ -196,7 +193,7 @@ function useFolderList(shelf: Shelf, ask: (asked: Asked) => void): ListOf<Folder
     },
     bulk,
     queryKey: view => [...dataKeys.folders, shelf, view],
-    every: polling ? POLL : false,
+    followed: true,
     empty: trash
       ? {
           icon: <Trash2 size={32} />,

@@ -6,7 +6,7 @@ import { useTranslation } from 'react-i18next';
 import { useHost } from '../../host';
 import { Button } from '../../kit/Button';
 import { RelativeTime } from '../../kit/RelativeTime';
-import { useStreamState } from '../../sessions/live';
+import { usePolling } from '../../stream';
 import { invitationsQuery } from '../queries';
 import type { Invitation } from '../types';
 import { useRights } from '../useAsker';
@@ -15,7 +15,7 @@ import { useSharing } from './useSharing';
 export function Invitations(): JSX.Element | null {
   const { t } = useTranslation();
   const host = useHost();
-  const polling = useStreamState() !== 'live';
+  const polling = usePolling();
   const { name } = useRights();
   const { data = [] } = useQuery(invitationsQuery(host, polling));
   const got = data.filter(each => each.state === 'pending' && each.invitee === name);

@@ -19,6 +19,8 @@ import { ReferenceField } from '../ReferenceField';
 import { isSuperadmin } from '../roles';
 import { useRefresh } from '../useVerbs';
 import { valueWord } from '../words';
+import { FromService } from '../../FromService';
+import { useFailure } from '../../wording';
 
 type Results = Schemas['AccountResults'];
 type Way = 'series' | 'table';
@@ -54,6 +56,7 @@ function BulkDialog({ onClose }: { onClose(): void }): JSX.Element {
   });
   const [csv, setCsv] = useState('');
   const [busy, setBusy] = useState(false);
+  const say = useFailure();
   const [error, setError] = useState('');
   const [results, setResults] = useState<Results | null>(null);
   const send = async (): Promise<void> => {
@@ -67,7 +70,7 @@ function BulkDialog({ onClose }: { onClose(): void }): JSX.Element {
       );
       await refresh();
     } catch (reason) {
-      setError(reason instanceof Error ? reason.message : String(reason));
+      setError(say(reason));
     } finally {
       setBusy(false);
     }
@@ -231,7 +234,13 @@ function ResultsDialog({
               key: 'password',
               title: t('secret.password'),
               cell: row =>
-                row.password ? <code>{row.password}</code> : <span>{row.error ?? '–'}</span>
+                row.password ? (
+                  <code>{row.password}</code>
+                ) : row.error ? (
+                  <FromService text={row.error} />
+                ) : (
+                  '–'
+                )
             }
           ]}
         />

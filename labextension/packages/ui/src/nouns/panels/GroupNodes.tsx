@@ -5,12 +5,13 @@ import { useHost } from '../../host';
 import { Skeleton } from '../../kit/States';
 import { PageLink } from '../../PageLink';
 import { agentsQuery } from '../../queries';
+import { usePolling } from '../../stream';
 import type { Shown } from '../noun';
 import { Amounts } from '../Value';
 
 export function GroupNodes({ row }: { row: Shown<'resource-groups'> }): JSX.Element {
   const { t } = useTranslation();
-  const agents = useQuery(agentsQuery(useHost())).data;
+  const agents = useQuery(agentsQuery(useHost(), usePolling())).data;
   const mine = agents?.filter(agent => agent.resource_group === row.name);
   if (!mine) {
     return <Skeleton rows={1} label={t('state.loading')} />;

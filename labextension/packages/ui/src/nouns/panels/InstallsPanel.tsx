@@ -12,6 +12,7 @@ import { RelativeTime } from '../../kit/RelativeTime';
 import { Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { meQuery } from '../../queries';
+import { usePolling } from '../../stream';
 import { ask } from '../client';
 import type { Shown } from '../noun';
 import { ReferenceField } from '../ReferenceField';
@@ -20,19 +21,19 @@ import { useAct } from '../useAct';
 import { WhyButton } from '../WhyButton';
 
 type Install = Schemas['Install'];
-const NEWS = 3000;
 const isUnderWay = ({ state }: Install): boolean => state === 'waiting' || state === 'pulling';
 
 export function InstallsPanel({ row }: { row: Shown<'images'> }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
+  const polling = usePolling();
   const key = ['installs', row.id] as const;
   const path = `/api/images/${encodeURIComponent(row.id)}`;
   const { data, error, refetch } = useQuery({
     queryKey: key,
     queryFn: ({ signal }) => ask<Install[]>(host, 'GET', `${path}/installs`, { signal }),
-    refetchInterval: query => (query.state.data?.some(isUnderWay) ? NEWS : false),
+    refetchInterval: query => (query.state.data?.some(isUnderWay) ? polling : false),
     enabled: host.visible
   });
   const act = useAct(key, ['noun', 'images']);

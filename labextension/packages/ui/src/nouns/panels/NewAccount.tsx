@@ -8,6 +8,7 @@ import type { Host } from '../../host';
 import { ask, changeNoun, createNoun, readNoun } from '../client';
 import type { AnyRow, Shown } from '../noun';
 import { SecretDialog } from './SecretDialog';
+import { useWording } from '../../wording';
 
 /** What the service takes with an account; everything else is said afterwards. */
 const OF_ACCOUNT = ['name', 'full_name', 'email', 'domain', 'project', 'role'];
@@ -41,6 +42,7 @@ async function create(host: Host, body: Record<string, unknown>): Promise<Shown<
 
 function Made({ row, onClose }: { row: Shown<'users'>; onClose(): void }): JSX.Element | null {
   const { t } = useTranslation();
+  const say = useWording();
   const { password, problem } = row as { password?: string; problem?: string };
   useEffect(() => {
     if (password === undefined) {
@@ -56,7 +58,7 @@ function Made({ row, onClose }: { row: Shown<'users'>; onClose(): void }): JSX.E
     >
       {problem ? (
         <Banner tone="warning" icon={<TriangleAlert size={18} />}>
-          {t('secret.butNot', { problem })}
+          {t('secret.butNot', { problem: say(problem) })}
         </Banner>
       ) : null}
     </SecretDialog>

@@ -13,13 +13,13 @@ import { RelativeTime } from '../../kit/RelativeTime';
 import { Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { meQuery } from '../../queries';
+import { usePolling } from '../../stream';
 import { ask } from '../client';
 import type { Shown } from '../noun';
 import { isSuperadmin } from '../roles';
 import { useAct } from '../useAct';
 
 type Rescan = Schemas['RescanStatus'];
-const NEWS = 2000;
 
 export function RescannedAt({ row }: { row: Shown<'registries'> }): JSX.Element {
   const { t } = useTranslation();
@@ -38,13 +38,14 @@ export function RescanPanel({ row }: { row: Shown<'registries'> }): JSX.Element 
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
+  const polling = usePolling();
   const [repository, setRepository] = useState('');
   const path = `/api/registries/${encodeURIComponent(row.id)}/rescan`;
   const key = ['rescan', row.id] as const;
   const { data, error, refetch } = useQuery({
     queryKey: key,
     queryFn: ({ signal }) => ask<Rescan>(host, 'GET', path, { signal }),
-    refetchInterval: query => (isRunning(query.state.data) ? NEWS : false),
+    refetchInterval: query => (isRunning(query.state.data) ? polling : false),
     enabled: host.visible
   });
   const act = useAct(key, ['noun', 'registries']);

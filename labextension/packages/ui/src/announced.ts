@@ -1,0 +1,29 @@
+/** What the stream announces by its kind alone, in terms of the cache. */
+import type { QueryClient, QueryKey } from '@tanstack/react-query';
+import { dataKeys } from './data/keys';
+import { listKey } from './lists/list';
+import { keys } from './queries';
+
+/** What looks different when something of a kind has changed. */
+const KEYS: Record<string, readonly QueryKey[]> = {
+  attempts: [keys.attempts],
+  queue: [keys.queue, listKey('queue'), keys.onNode],
+  resources: [['resources'], listKey('agent-summaries')],
+  nodes: [keys.agents],
+  usage: [keys.agents, keys.usageOfOthers, keys.usageOf],
+  images: [['installs'], ['rescan']],
+  storage: [dataKeys.hosts],
+  remains: [['storage-remains']],
+  simulation: [['simulation']]
+};
+
+/** Have asked for again what is shown of these kinds; all others are so when next shown. */
+export function applyAnnouncement(client: QueryClient, kinds: readonly string[]): void {
+  for (const queryKey of kinds.flatMap(kind => KEYS[kind] ?? [])) {
+    void client.invalidateQueries({ queryKey });
+  }
+}
+
+/** After a break of the stream: anything may have changed. */
+export const distrustAnnounced = (client: QueryClient): void =>
+  applyAnnouncement(client, Object.keys(KEYS));
