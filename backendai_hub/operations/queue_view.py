@@ -22,7 +22,6 @@ from backendai_hub.core.images import Image
 from backendai_hub.db.batch import Dependency, load_unmet, tell_all_waits
 from backendai_hub.db.deadlines import load_lifetimes, load_returns
 from backendai_hub.db.groups import load_holds
-from backendai_hub.db.images import load_images
 from backendai_hub.db.limits import Scopes, add_use, recall_limits_of
 from backendai_hub.db.preemptions import load_reserved
 from backendai_hub.db.reservations import load_windows
@@ -34,6 +33,8 @@ from backendai_hub.db.versions import Stale
 from backendai_hub.operations.described import Alike, describe
 from backendai_hub.operations.gains import News, has_gained, is_wider, moves
 from backendai_hub.operations.group_policies import GroupPolicies
+from backendai_hub.operations.guests import Guests
+from backendai_hub.operations.known_images import KnownImages
 from backendai_hub.operations.moments import Moments
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.prepare import pending
@@ -51,7 +52,6 @@ from backendai_hub.scheduling.snapshot import (
     Snapshot,
 )
 
-_MOST_GUESTS = 64
 _MOST_NODES = 1000
 """Where more have changed, all are read: they have too many devices to name."""
 _AT_A_TIME = 500
@@ -64,7 +64,7 @@ class QueueView:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
         self._stale = platform.database.versions.follow()
-        self._images: dict[str, Image] = {}
+        self._images = KnownImages()
         self._alike = Alike()
         self._holds: dict[str, str] = {}
         self._lifetimes: dict[str, int] = {}
@@ -82,7 +82,7 @@ class QueueView:
         self.unmet: Mapping[str, Sequence[Dependency]] = {}
         """Which sessions have to succeed first, by who waits for them."""
         self._moments = Moments(platform.database.clock())
-        self._guests: dict[str, SessionRecord] = {}
+        self._guests = Guests()
         self.placed: set[str] = set()
         """Whom the scheduler has placed since the last reading: room they have taken,
         and left none."""
@@ -96,7 +96,7 @@ class QueueView:
 
     def knows(self, guest: SessionRecord) -> bool:
         """Tell whether what matters for *guest* is read anyway."""
-        return _key_of(guest) in self._guests
+        return guest in self._guests
 
     def invite(self, guest: SessionRecord) -> bool:
         """Read what matters for *guest*, too, who is not in the queue.
@@ -104,13 +104,10 @@ class QueueView:
         The latest few are remembered, so that asking again costs nothing; tells
         whether this one is new.
         """
-        key = _key_of(guest)
-        is_new = key not in self._guests
+        is_new = guest not in self._guests
         if is_new:
-            while len(self._guests) >= _MOST_GUESTS:
-                del self._guests[next(iter(self._guests))]
             self._stale.tenancy = True
-        self._guests[key] = guest
+        self._guests.add(guest)
         return is_new
 
     def take_news(self) -> News:
@@ -247,8 +244,7 @@ class QueueView:
         kept = await self._read_kept(connection)
         gained |= kept.keys() != self._kept.keys()
         self._kept = kept
-        guests = {r.resource_group_id or "" for r in self._guests.values()}
-        groups = self._waiting.groups.keys() | guests
+        groups = self._waiting.groups.keys() | self._guests.groups
         gained |= await self._policies.read(
             connection, groups, self._nodes.values(), stale
         )
@@ -264,8 +260,7 @@ class QueueView:
 
     async def _read_scopes(self, connection: AsyncConnection, stale: Stale) -> bool:
         """Read limits and what is used of them; tell whether any is wider."""
-        asked = {scope for guest in self._guests.values() for scope in guest.scopes}
-        wanted = self._waiting.scopes.keys() | asked
+        wanted = self._waiting.scopes.keys() | self._guests.scopes
         if stale.tenancy or not self._limits.keys() >= wanted:
             self._limits = await recall_limits_of(
                 self._platform.database, frozenset(wanted)
@@ -312,7 +307,9 @@ class QueueView:
         anew = stale.images or stale.tenancy
         # Not as sets: what waits is not gone through for the few that have changed.
         asking = [records[i] for i in (records if anew else changed) if i in records]
-        repainted = await self._read_images(connection, stale, asking)
+        repainted = await self._images.read(
+            connection, {r.image_id for r in asking}, anew=stale.images
+        )
         returns: dict[str, datetime] = {}
         if asking:
             holds = await load_holds(connection, asking)
@@ -353,24 +350,10 @@ class QueueView:
             await asyncio.sleep(0)
         return news
 
-    async def _read_images(
-        self, connection: AsyncConnection, stale: Stale, asking: Sequence[SessionRecord]
-    ) -> set[str]:
-        """Read the images of these that are not known; return which look different."""
-        chosen = {r.image_id for r in asking if r.image_id is not None}
-        missing = chosen if stale.images else chosen - self._images.keys()
-        if not missing:
-            return set()
-        found = await load_images(connection, sorted(missing))
-        known = {} if stale.images else self._images
-        different = {i for i in missing if self._images.get(i) != found.get(i)}
-        self._images = {**known, **found}
-        return different
-
     def _describe(
         self, record: SessionRecord, since: datetime | None
     ) -> PendingSession:
-        image = self._images.get(record.image_id or "")
+        image = self._images.get(record.image_id)
         if image is None:
             hold = (
                 f"the environment {record.image} is not there any more; ask for another"
@@ -397,10 +380,6 @@ class QueueView:
         kept = {} if ids is None else {i: n for i, n in before.items() if i not in ids}
         self._nodes = {**kept, **found}
         return any(has_gained(before.get(i), node) for i, node in found.items())
-
-
-def _key_of(guest: SessionRecord) -> str:
-    return repr((guest.scopes, guest.resource_group_id))
 
 
 async def load_snapshot(platform: Platform) -> Snapshot:

@@ -13,9 +13,8 @@ from itertools import islice, takewhile
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaShortfall
-from backendai_hub.scheduling.ahead import Waiting
-from backendai_hub.scheduling.chains import Chains, Waits
-from backendai_hub.scheduling.changes import Change, charge_of
+from backendai_hub.scheduling.chains import Waits
+from backendai_hub.scheduling.changes import Change
 from backendai_hub.scheduling.explained import (
     DEFAULT,
     Explanation,
@@ -23,13 +22,6 @@ from backendai_hub.scheduling.explained import (
     Places,
     Standing,
     Verdict,
-)
-from backendai_hub.scheduling.forecast import (
-    Ends,
-    Forecast,
-    find_windows,
-    foretell,
-    foretell_limit,
 )
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.ordering import SEQUENCERS
@@ -41,6 +33,7 @@ from backendai_hub.scheduling.snapshot import (
     RunningSession,
     Snapshot,
 )
+from backendai_hub.scheduling.starts import Starts, find_shortfalls
 
 _MOST_CHANGES = 4
 _MOST_PROVED = 1000
@@ -65,12 +58,10 @@ class Explainer:
                 self._line[session.group] = line
         waiting = [self._queue[session_id] for session_id in self.plan.waiting]
         self._stand = Places(waiting, self._index)
-        self._waiting: dict[int, Waiting] = {}
+        self._starts = Starts(snapshot, self._pass.limits, self._stand, self._index)
         self._places: dict[object, int] = {}
         """Which place newcomers get, by who they are."""
-        self._ends: dict[int, Ends] = {}
         self._others: dict[str, Line] = {}
-        self._chains: tuple[Mapping[str, Waits], Chains] | None = None
 
     def explain(
         self,
@@ -101,7 +92,7 @@ class Explainer:
         found = self._explain(standing, options)
         if waits is None or not (session.hold and waits.firsts):
             return found
-        return self._foretell_waits(found, waits, others or {})
+        return self._starts.once_others_end(found, waits, others or {})
 
     def consider(
         self,
@@ -114,7 +105,7 @@ class Explainer:
         starts if there is room for it as the pass has left the nodes.
         """
         line = self._line_of(session.group)
-        allowed = self._is_allowed(session) and not line.refuse(session)
+        allowed = not (self._shortfalls(session) or line.refuse(session))
         if allowed and not session.hold:
             nodes = line.rehearse(session)
             if nodes:
@@ -147,7 +138,7 @@ class Explainer:
         session, line = standing.session, standing.line
         place = standing.place
         changes = self._changes(standing, options)
-        forecast = self._foretell(session, line, place)
+        forecast = self._starts.foretell(session, line, place)
         return Explanation(
             session=session.id,
             position=place,
@@ -183,9 +174,7 @@ class Explainer:
         return (*stopped, *lacking, *room, *odd)
 
     def _shortfalls(self, session: PendingSession) -> list[QuotaShortfall]:
-        charge = tuple(charge_of(session).items())
-        found = self._pass.limits.shortfalls(session.scopes, charge)
-        return [shortfall for _, shortfall in found]
+        return find_shortfalls(self._pass.limits, session)
 
     # --- what would start it -------------------------------------------------------
 
@@ -312,88 +301,6 @@ class Explainer:
             self._others[group] = Line(self._snapshot, [], nodes, policy)
         return self._others[group]
 
-    # --- when it starts --------------------------------------------------------------
-
-    def _foretell(self, session: PendingSession, line: Line, place: int) -> Forecast:
-        if session.hold or line.problem:
-            return Forecast(unknown=session.hold or line.problem)
-        lacking = self._shortfalls(session)
-        if lacking:
-            ends = self._ends_for(session, line)
-            running = self._snapshot.running
-            return foretell_limit(line, ends, session, lacking, running)
-        if line.refuse(session):
-            return Forecast(unknown="it hangs on what others leave or are guaranteed")
-        ahead = self._waiting_in(line).before(place)
-        return foretell(line, self._ends_for(session, line), session, ahead)
-
-    def _waiting_in(self, line: Line) -> Waiting:
-        """Return who starts in a line once there is room, found out once."""
-        known = self._waiting.get(id(line))
-        if known is None:
-            order = map(self._queue.__getitem__, self._stand.order.get(id(line), ()))
-            known = self._waiting[id(line)] = Waiting(
-                (one.id if one.members else line.shape_of(one), place, one)
-                for place, one in enumerate(order, 1)
-                if not one.hold and self._is_allowed(one)
-            )
-        return known
-
-    def _ends_for(self, session: PendingSession, line: Line) -> Ends:
-        """Return when what there is becomes free for *session*."""
-        windows = find_windows(line, session, self._snapshot)
-        if windows:
-            return Ends(line, session, windows)
-        ends = self._ends.get(id(line))
-        if ends is None:
-            ends = self._ends[id(line)] = Ends(line)
-        return ends
-
-    def _foretell_waits(
-        self, found: Explanation, waits: Waits, others: Mapping[str, Waits]
-    ) -> Explanation:
-        """Tell when those have ended that it waits for, if they all say so.
-
-        *others* are held up alike: when these start hangs on whom they wait for.
-        """
-        if self._chains is None or self._chains[0] is not others:
-            there = {i: w for i, w in others.items() if i in self._stand.of}
-            made = Chains(there, over=self._over, lifetime=self._lifetime_of)
-            self._chains = others, made
-        chains = self._chains[1]
-        start = chains.start_of(waits)
-        if isinstance(start, int):
-            many = f"{start} of those it waits for"
-            return replace(found, unknown=f"{many} do not say when they end")
-        path = chains.path_of(start)
-        runs = bool(path) and self.find_running(path[-1]) is not None
-        return found.once_ended(path, start.at, runs=runs)
-
-    def _over(self, session_id: str) -> int | None:
-        """Tell when a session is over at the latest, as far as that is declared."""
-        running = self.find_running(session_id)
-        if running is not None:
-            return running.ends
-        session, line = self._queue.get(session_id), self._index.get(session_id)
-        if session is None or line is None or session_id not in self._stand.of:
-            return None
-        starts = self._foretell(session, line, self._stand.of[session_id]).starts
-        lifetime = self._lifetime_of(session_id)
-        return None if starts is None or lifetime is None else starts + lifetime
-
-    def _lifetime_of(self, session_id: str) -> int | None:
-        """Tell how long one that waits runs at most, if that is known."""
-        session, line = self._queue[session_id], self._index[session_id]
-        return session.lifetime or line.policy.max_lifetime
-
-    def _is_allowed(self, session: PendingSession) -> bool:
-        charge = tuple(charge_of(session).items())
-        limits = self._pass.limits
-        line = self._index.get(session.id)
-        return limits.allow(limits.of(session.scopes), charge) and not (
-            line is not None and line.refuse(session)
-        )
-
     @property
     def lines(self) -> Sequence[Sequence[str]]:
         """Who waits for the same nodes, by id, in the order of the pass."""
@@ -405,4 +312,4 @@ class Explainer:
 
     def find_running(self, session_id: str) -> RunningSession | None:
         """Return what runs under this id."""
-        return next((r for r in self._snapshot.running if r.id == session_id), None)
+        return self._starts.find_running(session_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backendai_hub.operations import queue_view
+from backendai_hub.operations import known_images, queue_view
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView, load_snapshot
 from backendai_hub.operations.sessions import terminate_session
@@ -39,7 +39,8 @@ async def test_what_was_being_read_when_the_database_failed_is_read_again(
         raise OSError("the database is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue_view, reading, fail)
+        module = known_images if reading == "load_images" else queue_view
+        patch.setattr(module, reading, fail)
         view._stale.images = view._stale.tenancy = view._stale.all_nodes = True
         with pytest.raises(OSError, match="away"):
             await view.refresh()
