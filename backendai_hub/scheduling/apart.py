@@ -33,6 +33,11 @@ class Apart:
         self.thread: Thread | None = None
         self._end = finalize(self, self._asked.put, None)
 
+    @property
+    def took(self) -> float:
+        """How many seconds all answers together have taken."""
+        return self._seconds - self._left
+
     def ask(self, work: _Work) -> Any:
         """Return what *work* answers, or raise what it raises."""
         if self._left <= 0:
@@ -48,6 +53,7 @@ class Apart:
         try:
             answer, error = self._answers.get(timeout=self._left)
         except Empty:
+            self._left = 0.0
             self._give_up(self.thread)
             raise TookTooLongError(f"no answer in {self._seconds:g} s") from None
         self._left -= time.monotonic() - began

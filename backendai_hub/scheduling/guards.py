@@ -35,6 +35,8 @@ _LEAST_SECONDS = 3.0
 """How long a policy may take at least for all its answers about one queue."""
 _SECONDS_EACH: Final = 0.001
 """How much longer for each who is in the queue."""
+_QUICK_SECONDS: Final = 0.1
+"""Groups whose policies have taken longer come after all others."""
 _PAUSE_TIMES: Final = 20
 """So many times as long nothing is asked of a policy that has taken longer."""
 _MOST_STUCK: Final = 3
@@ -46,13 +48,19 @@ _Answer = TypeVar("_Answer")
 class Fault:
     """What has gone wrong with the policies of one group in one pass."""
 
-    def __init__(self, now: int = 0, waiting: int = 0) -> None:
+    def __init__(
+        self, now: int = 0, waiting: int = 0, policies: tuple[str, ...] = ()
+    ) -> None:
         self.now = now
         """When the pass was begun, in seconds since 1970."""
         self.waiting = waiting
         """How many it is about."""
+        self.policies = policies
+        """What the group's policies are called."""
         self.told = ""
         """Why nothing of the group can start, in words for those who wait."""
+        self.took = 0.0
+        """How many seconds its policies have taken."""
         self.odd = ""
         """What a policy has done that it should not, though all get their turn."""
 
@@ -102,30 +110,45 @@ class _GivenUp:
 
 
 _given_up: dict[tuple[str, ...], _GivenUp] = {}
+_took: dict[tuple[str, ...], float] = {}
+"""How many seconds the policies of a group have taken the last time, by their names."""
+
+
+def take_long(policies: tuple[str, ...]) -> bool:
+    """Tell whether others should not wait for these policies, by their names.
+
+    Nobody knows before they have been asked once.
+    """
+    return _took.get(policies, 0.0) > _QUICK_SECONDS
 
 
 class _Asker:
     """Asks one policy in a thread of its own, unless it took too long lately."""
 
-    def __init__(self, policy: object, now: int, count: int) -> None:
+    def __init__(self, policy: object, fault: Fault, count: int) -> None:
         kind = type(policy)
         name = str(getattr(policy, "name", "?"))
         self._key = (kind.__module__, kind.__qualname__, name)
-        self._now, self._seconds = now, _LEAST_SECONDS + _SECONDS_EACH * count
+        self._fault = fault
+        self._seconds = _LEAST_SECONDS + _SECONDS_EACH * count
         self._apart = Apart(self._seconds)
         known = _given_up.get(self._key)
-        self._is_given_up = known is not None and known.pauses(now)
+        self._is_given_up = known is not None and known.pauses(fault.now)
 
     def ask(self, call: Callable[..., Any], *given: object) -> Any:
         if self._is_given_up:
             raise TookTooLongError("it is not asked")
+        before = self._apart.took
         try:
             return self._apart.ask(partial(call, *given))
         except TookTooLongError:
             self._is_given_up = True
             known = _given_up.setdefault(self._key, _GivenUp())
-            known.note(self._now, self._seconds, self._apart.thread)
+            known.note(self._fault.now, self._seconds, self._apart.thread)
             raise
+        finally:
+            self._fault.took += self._apart.took - before
+            _took[self._fault.policies] = self._fault.took
 
     @property
     def until(self) -> str:
@@ -157,7 +180,7 @@ def make_scorer(
     if is_own(placement):
         return placement.scorer(cluster, typical)
     name = str(getattr(placement, "name", "?"))
-    asker = _Asker(placement, fault.now, fault.waiting)
+    asker = _Asker(placement, fault, fault.waiting)
     usual = Dispersed().scorer(cluster, typical)
     try:
         scorer = asker.ask(placement.scorer, cluster, typical)
@@ -310,7 +333,7 @@ class _CheckedOrder:
         self._order: Order | None = None
         self._placed: int | None = None
         """Who has got room and has not been told to the order yet."""
-        self._asker = _Asker(sequencer, fault.now, len(queue))
+        self._asker = _Asker(sequencer, fault, len(queue))
         try:
             self._order = self._asker.ask(sequencer.order, queue, shares)
         except TookTooLongError:

@@ -61,7 +61,7 @@ class Line:
         self._indices = indices
         self._head = -1
         self._problem = "" if nodes else _nobody(snapshot)
-        self.fault = Fault(snapshot.now, len(indices))
+        self.fault = Fault(snapshot.now, len(indices), policy.names)
         self.cluster = build(nodes)
         self.cluster.read_labels(self._queue)
         self._order, scorer = self._follow(policy)

@@ -7,14 +7,14 @@ no room are not tried again in the same pass, since a pass only takes room away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from heapq import heapify, heappop, heapreplace
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush, heapreplace
 from itertools import islice
 
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.garbage import uncollected
 from backendai_hub.scheduling.limits import Charge, Limits, Rooms
-from backendai_hub.scheduling.lines import Build, Line
+from backendai_hub.scheduling.lines import Build, Head, Line
 from backendai_hub.scheduling.skimming import skim
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
@@ -22,7 +22,7 @@ from backendai_hub.scheduling.snapshot import (
     Plan,
     Snapshot,
 )
-from backendai_hub.scheduling.splitting import split_queue
+from backendai_hub.scheduling.splitting import Begin, split_queue
 
 Limit = int | Callable[[int], bool] | None
 """How far to go: so many sessions, or until it says stop to the number decided."""
@@ -55,13 +55,12 @@ class Pass:
             snapshot, aside = skim(snapshot, self._refuse)
             self._aside, self._are_aside = iter(aside.items()), len(aside)
         self._snapshot = snapshot
-        self._lines = split_queue(snapshot, build)
-        for line in self._lines:
-            line.begin(self._is_allowed)
-        heads = [(line.advance(), place) for place, line in enumerate(self._lines)]
-        self._heads = [(head, place) for head, place in heads if head is not None]
-        heapify(self._heads)
+        self._lines: list[Line] = []
+        self._heads: list[tuple[Head, int]] = []
         """The next of each line: those of the highest priority first, then in turn."""
+        first, self._slow = split_queue(snapshot, build)
+        """Also the groups that come when no others are left, one after the other."""
+        self._begin(first)
 
     @uncollected()
     def run(self, limit: Limit = None, *, most_placed: int | None = None) -> Plan:
@@ -75,9 +74,15 @@ class Pass:
         most = limit if isinstance(limit, int) else None
         heads, lines, queue = self._heads, self._lines, self._snapshot.queue
         decided = 0
-        while heads and len(placements) != most_placed:
+        while len(placements) != most_placed:
             if decided == most or (stop is not None and stop(decided)):
                 break
+            if not heads:
+                # What has been decided is done before somebody waits for these.
+                if not self._slow or (stop is not None and decided):
+                    break
+                self._begin([self._slow.pop(0)])
+                continue
             (_, index), place = heads[0]
             line, session = lines[place], queue[index]
             found = self._decide(line, session)
@@ -102,10 +107,21 @@ class Pass:
             preemptions=tuple(p for line in lines for p in line.preemptions),
             returned={i: why for line in lines for i, why in line.returned.items()},
             decided=decided,
-            complete=not (heads or self._are_aside),
+            complete=not (heads or self._slow or self._are_aside),
             windows=self._snapshot.windows,
             faults={line.group: line.fault.any for line in lines if line.fault.any},
         )
+
+    def _begin(self, begins: Sequence[Begin]) -> None:
+        """Begin with more groups, all at once."""
+        new = [begin() for begin in begins]
+        for line in new:
+            line.begin(self._is_allowed)
+        for place, line in enumerate(new, len(self._lines)):
+            head = line.advance()
+            if head is not None:
+                heappush(self._heads, (head, place))
+        self._lines += new
 
     def is_overtaken_by(self, session: PendingSession) -> bool:
         """Tell whether *session*, who has just come, may be before all undecided."""

@@ -208,6 +208,11 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
     @property
+    def names(self) -> tuple[str, str]:
+        """What its policies are called."""
+        return self.sequencer, self.placement
+
+    @property
     def displaces(self) -> bool:
         """Whether sessions that run may have to go for others."""
         return self.preemption.enabled or bool(self.quotas)

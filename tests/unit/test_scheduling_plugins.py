@@ -33,7 +33,7 @@ PAGE = ROOT / "docs/source/how-to/choose-nodes-your-own-way.md"
 
 def until(holds: Callable[[], bool], what: str) -> None:
     """Wait for what another thread is about to do."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.005)
@@ -206,6 +206,10 @@ class Script:
 
 def two_groups(monkeypatch: pytest.MonkeyPatch, policy: Any) -> Any:
     """Decide for a group that follows *policy* and for one that does not."""
+    return plan(show_two_groups(monkeypatch, policy))
+
+
+def show_two_groups(monkeypatch: pytest.MonkeyPatch, policy: Any) -> Any:
     table = "_PLACEMENTS" if isinstance(policy, Foul) else "SEQUENCERS"
     monkeypatch.setattr(
         plugins, table, {**getattr(plugins, table), policy.name: policy}
@@ -221,7 +225,7 @@ def two_groups(monkeypatch: pytest.MonkeyPatch, policy: Any) -> Any:
         pending("other", cpu=1, group="y"),
     ]
     groups = {"x": GroupPolicy(**{kind: policy.name}), "y": GroupPolicy()}
-    return plan(replace(snapshot(there, queue), groups=groups))
+    return replace(snapshot(there, queue), groups=groups)
 
 
 @pytest.mark.parametrize(
@@ -515,6 +519,45 @@ def test_a_placement_that_never_returns_is_replaced_by_one_of_ours_for_a_while(
             " until it is tried again"
         }
     assert len(asked) == 1
+
+
+async def test_others_wait_only_once_for_a_group_whose_policy_is_slow(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    asked, seconds = [], [1.0]
+
+    class Watch:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    class Slow(Script):
+        def order(self, queue: Any, shares: Any) -> Any:
+            asked.append(1)
+            watch.now += seconds[0]
+            return super().order(queue, shares)
+
+    watch = Watch()
+    monkeypatch.setattr(apart, "time", watch)
+    monkeypatch.setattr(guards, "_took", {})
+    there = show_two_groups(monkeypatch, Slow(0, 1))
+    there = replace(there, queue=there.queue[::-1])
+
+    async def place_in_steps() -> list[list[str]]:
+        course, steps = Course(there), []
+        while True:
+            decided = await course.step()
+            steps.append([p.session for p in decided.placements])
+            if decided.complete:
+                return steps
+            assert len(asked) == 1, "what has been decided is done before it is asked"
+
+    assert len(await place_in_steps()) == 1, "nobody knows yet"
+    seconds[0] = 0.0
+    assert await place_in_steps() == [["other"], ["t", "s"]]
+    assert len(await place_in_steps()) == 1, "it has been quick the last time"
+    assert not plan(there).waiting
 
 
 def test_threads_of_orders_end_with_them():
