@@ -71,7 +71,8 @@ class QueuePage(msgspec.Struct, frozen=True, kw_only=True):
 
     It shows the sessions the caller may see; who else waits shows in nothing but the
     positions. ``next`` is ``after`` for the following page. ``length`` is how many wait
-    in all, for who may see them all.
+    in all, for who may see them all. ``fault`` is what the group's sequencer or
+    placement has done wrong the last time it was asked, and what is done instead.
     """
 
     resource_group: str
@@ -79,3 +80,4 @@ class QueuePage(msgspec.Struct, frozen=True, kw_only=True):
     next: int | None = None
     length: int | None = None
     freeze: Freeze | None = None
+    fault: str = ""

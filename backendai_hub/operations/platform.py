@@ -20,6 +20,7 @@ from backendai_hub.core.ids import make_id
 from backendai_hub.db.engine import Database
 from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.guesses import GuessLimiter
+from backendai_hub.operations.policy_faults import PolicyFaults
 from backendai_hub.operations.refusals import RefusalLimiter
 from backendai_hub.operations.underway import Underway
 from backendai_hub.operations.usage_book import UsageBook
@@ -161,5 +162,7 @@ class Platform:
     """What nodes have measured in the last minutes."""
     storage: StorageHosts = field(default_factory=StorageHosts)
     """Where virtual folders lie; without a host everything is refused in words."""
+    policy_faults: PolicyFaults = field(default_factory=PolicyFaults)
+    """What is wrong with the sequencers and placements of resource groups."""
     folder_work: Underway = field(default_factory=Underway)
     """What is done to folders on disk at this moment."""

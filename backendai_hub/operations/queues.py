@@ -24,10 +24,12 @@ from backendai_hub.core.access import (
     reach,
 )
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.groups import read_options
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.operators import StopKind
 from backendai_hub.core.sessions import Session
 from backendai_hub.db import session_views, stops
+from backendai_hub.db.nouns import Item
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.operations.explain import ExplanationDesk
 from backendai_hub.operations.nouns import find_visible
@@ -135,7 +137,13 @@ async def read_queue(
         next=page[-1][0] if len(seen) > query.limit else None,
         length=len(order) if everything else None,
         freeze=None if frozen is None else show_freeze(frozen),
+        fault=platform.policy_faults.of(group["id"], _policies_of(group)),
     )
+
+
+def _policies_of(group: Item) -> tuple[str, str]:
+    options = read_options(group["scheduler_opts"])
+    return group["scheduler"], options.agent_selection_strategy
 
 
 def order_queue(snapshot: Snapshot, group: str) -> list[str]:

@@ -14,7 +14,7 @@ from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.reconcilers.base import Reconciler
 from backendai_hub.reconcilers.steps import Course
 from backendai_hub.reconcilers.telling import Teller
-from backendai_hub.scheduling.snapshot import Plan
+from backendai_hub.scheduling.snapshot import GroupPolicy, Plan
 
 log = logging.getLogger("backendai_hub.reconcilers.scheduler")
 
@@ -71,7 +71,6 @@ class SchedulerReconciler(Reconciler):
         self._teller = Teller(
             platform, self._view, self._clock, seconds=self.resync_seconds
         )
-        self._faults: Mapping[str, str] = {}
 
     async def reconcile(self) -> int:
         """Run one pass and return how many sessions were placed.
@@ -169,7 +168,7 @@ class SchedulerReconciler(Reconciler):
                 return placed
         self._enough = 0.0
         self._planned_at, self._took = now, took
-        self._warn(decided.faults)
+        self._warn(course.groups, decided.faults)
         return placed
 
     def _makes_way(self, course: Course, lasted: float) -> bool:
@@ -217,9 +216,10 @@ class SchedulerReconciler(Reconciler):
             log.info("placed %d of %d who could start", placed, len(decided.placements))
         return placed
 
-    def _warn(self, faults: Mapping[str, str]) -> None:
-        """Log what is wrong with the policies of a group, once while it lasts."""
-        for group, fault in faults.items():
-            if self._faults.get(group) != fault:
-                log.error("resource group %s: %s", group or "(all)", fault)
-        self._faults = faults
+    def _warn(
+        self, groups: Mapping[str, GroupPolicy], faults: Mapping[str, str]
+    ) -> None:
+        """Note what is wrong with groups' policies; log it once while it lasts."""
+        new = self.platform.policy_faults.note(groups, faults)
+        for group, fault in new.items():
+            log.error("resource group %s: %s", group or "(all)", fault)

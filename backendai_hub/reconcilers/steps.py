@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,7 +12,12 @@ from msgspec.structs import replace
 from backendai_hub.operations.placement import AT_ONCE
 from backendai_hub.scheduling.plan import Pass
 from backendai_hub.scheduling.plugins import follows_own
-from backendai_hub.scheduling.snapshot import PendingSession, Plan, Snapshot
+from backendai_hub.scheduling.snapshot import (
+    GroupPolicy,
+    PendingSession,
+    Plan,
+    Snapshot,
+)
 
 BIG_QUEUE: Final = 50
 """Longer queues are planned in a thread; for short ones the hop costs more. Policies of
@@ -35,7 +40,8 @@ class Course:
         )
         self._known: dict[str, PendingSession] = {}
         self._pass: Pass | None = None
-        self._sent = 0
+        self._sent: set[str] = set()
+        """For whom others have been asked to go."""
         self._returned: set[str] = set()
 
     async def step(self) -> Plan:
@@ -58,11 +64,17 @@ class Course:
 
     def _news(self, plan: Plan) -> Plan:
         """Leave out who is to go, and for whom nothing is kept, if that is done."""
-        preemptions = plan.preemptions[self._sent :]
+        preemptions = tuple(p for p in plan.preemptions if p.session not in self._sent)
         returned = {i: w for i, w in plan.returned.items() if i not in self._returned}
-        self._sent += len(preemptions)
+        self._sent |= {p.session for p in preemptions}
         self._returned |= returned.keys()
         return replace(plan, preemptions=preemptions, returned=returned)
+
+    @property
+    def groups(self) -> Mapping[str, GroupPolicy]:
+        """The policies of the resource groups that somebody waits for."""
+        asked = {session.group for session in self._snapshot.queue}
+        return {g: p for g, p in self._snapshot.groups.items() if g in asked}
 
     def find(self, ids: Collection[str]) -> list[PendingSession]:
         """Return those of these sessions that it is about."""

@@ -11,6 +11,7 @@ from backendai_hub.db.session_lists import list_waiting
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView
+from backendai_hub.operations.queues import QueueQuery, read_queue
 from backendai_hub.operations.sessions import terminate_session
 from backendai_hub.reconcilers import scheduler, telling
 from backendai_hub.reconcilers.scheduler import SchedulerReconciler
@@ -18,6 +19,7 @@ from backendai_hub.reconcilers.steps import Course
 from backendai_hub.scheduling import plugins
 from backendai_hub.scheduling.snapshot import Plan
 from tests.factories import add_node, make_device, principal_of, start, submit
+from tests.tenants import ROOT, Office
 
 ASKED = {"cpu": "3", "mem": "1"}
 
@@ -170,6 +172,47 @@ async def test_a_policy_that_fails_is_logged_once_and_told_to_who_waits(
     [line] = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
     assert line.startswith("resource group ")
     assert "ZeroDivisionError: boom" in line
+
+
+async def test_what_is_wrong_with_a_policy_is_told_with_the_queue_until_it_is_mended(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    class Broken:
+        name = "lifo"
+        fails = True
+
+        def order(self, *given: Any) -> Any:
+            if self.fails:
+                raise ZeroDivisionError("boom")
+            return own["fifo"].order(*given)
+
+    async def read_fault() -> str:
+        return (await read_queue(platform, ROOT, "default", QueueQuery())).fault
+
+    async def plan_anew() -> str:
+        reconciler._planned_at = float("-inf")
+        await reconciler.reconcile()
+        return await read_fault()
+
+    own = plugins.SEQUENCERS
+    broken = Broken()
+    monkeypatch.setattr(plugins, "SEQUENCERS", {**own, "lifo": broken})
+    await add_node(platform)
+    office = Office(platform)
+    await office.change("resource-group", "default", scheduler="lifo")
+    reconciler = SchedulerReconciler(platform, Signals())
+    assert await plan_anew() == "", "nobody has asked it yet"
+    waiting = (await submit(platform, "alice")).session
+    assert "'lifo' of its resource group failed" in await plan_anew()
+
+    await office.change("resource-group", "default", scheduler="fifo")
+    assert await read_fault() == "", "it is not followed any more"
+    await office.change("resource-group", "default", scheduler="lifo")
+    assert "ZeroDivisionError: boom" in await read_fault()
+
+    broken.fails = False
+    assert await plan_anew() == ""
+    assert waiting.id not in await read_reasons(platform)
 
 
 async def test_all_are_looked_at_again_twenty_times_as_long_as_that_took_after_it(

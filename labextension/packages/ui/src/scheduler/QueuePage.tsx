@@ -1,7 +1,15 @@
 /** Who waits in a resource group, in the order in which the scheduler tries them. */
 import type { Schemas } from '@backendai/api';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { ArrowUpDown, Hourglass, Pause, Play, Snowflake, Sun } from 'lucide-react';
+import {
+  ArrowUpDown,
+  Hourglass,
+  Pause,
+  Play,
+  Snowflake,
+  Sun,
+  TriangleAlert
+} from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { showDuration } from '../durations';
@@ -32,6 +40,7 @@ export default function QueuePage(): JSX.Element {
   const { name, choice } = useGroup();
   const dialogs = useQueueDialogs();
   const [freeze, setFreeze] = useState<Queue['freeze']>(null);
+  const [fault, setFault] = useState('');
   const [length, setLength] = useState<number | null>(null);
   const writes = me !== undefined && administers(me);
   const list: ListOf<Entry> = {
@@ -48,6 +57,7 @@ export default function QueuePage(): JSX.Element {
       const path = `/api/resource-groups/${encodeURIComponent(name)}/queue`;
       const page = await ask<Queue>(host, 'GET', path, { params: { query }, signal });
       setFreeze(page.freeze ?? null);
+      setFault(page.fault ?? '');
       setLength(page.length ?? null);
       return { items: page.items, next: page.next ? String(page.next) : null };
     },
@@ -97,6 +107,12 @@ export default function QueuePage(): JSX.Element {
             <RelativeTime iso={freeze.since} language={host.language} />
           </span>
           <span className="bai-line">{freeze.reason}</span>
+        </Banner>
+      ) : null}
+      {fault ? (
+        <Banner tone="warning" icon={<TriangleAlert size={18} />}>
+          <span className="bai-line">{t('queue.fault', { group: name })}</span>
+          <FromService className="bai-line" text={fault} />
         </Banner>
       ) : null}
       <NounList

@@ -1,0 +1,40 @@
+// @vitest-environment happy-dom
+import { cleanup, screen } from '@testing-library/react';
+import { afterEach, expect, test } from 'vitest';
+import { showPage } from '../testing-page';
+import QueuePage from './QueuePage';
+
+afterEach(cleanup);
+
+const ROOT = { name: 'root', roles: ['superadmin'], domain: 'default', projects: [] };
+const GROUPS = [{ id: 'g', name: 'gpu', is_default: true, is_active: true }];
+
+const show = (fault: string): Promise<unknown> =>
+  showPage(<QueuePage />, {
+    areas: ['admin'],
+    answer: ({ path }) => {
+      if (path === '/api/me') {
+        return ROOT;
+      }
+      return path.endsWith('/queue')
+        ? { resource_group: 'gpu', items: [], next: null, length: 0, freeze: null, fault }
+        : { items: GROUPS, next: null };
+    }
+  });
+
+test('what is wrong with a policy of another package is told above the queue', async () => {
+  await show("the placement 'nvme' took too long: nodes are chosen by 'dispersed'");
+
+  const told = await screen.findByText(/the placement 'nvme' took too long/);
+
+  expect(told.getAttribute('lang')).toBe('en');
+  expect(told.closest('[role=status]')?.textContent).toContain('plugin of gpu');
+});
+
+test('nothing is told where policies do what they should', async () => {
+  await show('');
+
+  await screen.findByText('Nobody waits');
+
+  expect(screen.queryByText(/plugin of/)).toBeNull();
+});
