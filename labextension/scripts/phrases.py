@@ -165,18 +165,18 @@ def find_files(rooms: Iterable[str] = ROOMS) -> Iterator[Path]:
                 yield path
 
 
-def _is_unsaid(template: str) -> bool:
-    return PLACE.sub("{}", template) in _NOT_SAID
-
-
 def read_book() -> dict[str, list[str]]:
     """Read the whole book: each template once, below the first file that says it."""
     book: dict[str, list[str]] = {"words": list(WORDS)}
-    known: set[str] = set(WORDS)
+    known = {*_NOT_SAID, *WORDS}
     for path in find_files():
         templates = read_templates(path.read_text("utf-8"))
-        new = [t for t in templates if t not in known and not _is_unsaid(t)]
-        known.update(new)
+        new = []
+        for template in templates:
+            said = PLACE.sub("{}", template)  # the same, whatever stands in its places
+            if said not in known:
+                known.add(said)
+                new.append(template)
         if new:
             book[path.relative_to(ROOT).as_posix()] = new
     return book

@@ -1,6 +1,6 @@
-/** A sentence of the service, marked as the English that it is. */
-import { useTranslation } from 'react-i18next';
-import { isSentence, wordSentence } from './wording';
+/** A sentence of the service, in the reader's language as far as the phrase book goes. */
+import { Fragment } from 'react';
+import { useSaying } from './wording';
 
 interface Props {
   text: string;
@@ -9,20 +9,29 @@ interface Props {
   whole?: boolean;
 }
 
-/** Readers in other languages hear it as English, and see what it names in their words. */
+/** What nobody has translated is marked as English, so that it is also read as such. */
 export function FromService({ text, className, whole = false }: Props): JSX.Element | null {
-  const { t, i18n } = useTranslation();
+  const say = useSaying();
   if (!text) {
     return null;
   }
-  const said = wordSentence(text, t, i18n.language);
+  const pieces = say(text);
+  const isEnglish = pieces.every(piece => piece.english);
   return (
     <span
       className={className}
-      lang={isSentence(text) ? 'en' : undefined}
-      title={whole ? said : undefined}
+      lang={isEnglish ? 'en' : undefined}
+      title={whole ? pieces.map(piece => piece.text).join('') : undefined}
     >
-      {said}
+      {pieces.map((piece, at) =>
+        piece.english && !isEnglish ? (
+          <span key={at} lang="en">
+            {piece.text}
+          </span>
+        ) : (
+          <Fragment key={at}>{piece.text}</Fragment>
+        )
+      )}
     </span>
   );
 }

@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next';
 import { useHost } from './host';
 import { Button } from './kit/Button';
 import { Banner } from './kit/States';
+import { FromService } from './FromService';
 
 interface Props {
   error: Error;
@@ -37,7 +38,7 @@ export function LoadError({ error, stale = false, onRetry }: Props): JSX.Element
       action={<Button onClick={onRetry}>{t('state.retry')}</Button>}
     >
       <strong>{t(stale ? 'state.stale' : 'state.failed')}</strong>{' '}
-      {unreachable ? t('state.unreachable') : error.message}
+      {unreachable ? t('state.unreachable') : <FromService text={error.message} />}
       {refused?.requestId ? (
         <span className="bai-request-id">{t('state.request', { id: refused.requestId })}</span>
       ) : null}

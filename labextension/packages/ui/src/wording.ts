@@ -1,7 +1,9 @@
 /** What the service says in sentences, with the names and times of whoever reads them. */
 import type { TFunction } from 'i18next';
+import { useCallback } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useHost } from './host';
+import type { Piece } from './phrases/book';
+import { useBook } from './phrases/load';
 import { slotTitle } from './slots';
 import { toTheMinute } from './times';
 
@@ -31,9 +33,67 @@ export function isSentence(text: string): boolean {
   return /\p{L}/u.test(text.replace(SLOT, '').replace(MOMENT, ''));
 }
 
-/** Says a sentence of the service in the words that the pages use. */
+/* Lengths of time as the service writes them: `1 h 30 min`. */
+const DURATION = /^\d+ (?:d|h|min|s)(?: \d+ (?:h|min|s))*$/;
+const UNITS = { d: 'day', h: 'hour', min: 'minute', s: 'second' } as const;
+
+function wordDuration(text: string, language: string): string {
+  return text.replace(/(\d+) (d|h|min|s)/g, (_, count: string, unit: keyof typeof UNITS) =>
+    new Intl.NumberFormat(language, {
+      style: 'unit',
+      unit: UNITS[unit],
+      unitDisplay: 'long'
+    }).format(Number(count))
+  );
+}
+
+/** A value of a sentence as the pages write it, or null if it is the service's word. */
+function wordValue(text: string, t: TFunction, language: string): string | null {
+  if (/^[A-Z]+$/.test(text)) {
+    return t(`status.${text}`, { defaultValue: text });
+  }
+  if (DURATION.test(text)) {
+    return wordDuration(text, language);
+  }
+  return isSentence(text) ? null : text;
+}
+
+/** Says what the service says in the reader's language, part by part. */
+export function useSaying(): (text: string) => Piece[] {
+  const { t, i18n } = useTranslation();
+  const { language } = i18n;
+  const book = useBook(language);
+  return useCallback(
+    text => {
+      const pieces = book?.say(text, each => wordValue(each, t, language)) ?? [
+        { text, english: isSentence(text) }
+      ];
+      return pieces.map(({ text: each, english }) => ({
+        text: wordSentence(each, t, language),
+        english
+      }));
+    },
+    [book, t, language]
+  );
+}
+
+/** Says a sentence of the service where only text can stand. */
 export function useWording(): (text: string) => string {
-  const { t } = useTranslation();
-  const { language } = useHost();
-  return text => wordSentence(text, t, language);
+  const say = useSaying();
+  return useCallback(
+    text =>
+      say(text)
+        .map(piece => piece.text)
+        .join(''),
+    [say]
+  );
+}
+
+/** Says what an attempt failed with: a refusal of the service, or a mistake. */
+export function useFailure(): (reason: unknown) => string {
+  const say = useWording();
+  return useCallback(
+    reason => say(reason instanceof Error ? reason.message : String(reason)),
+    [say]
+  );
 }

@@ -12,6 +12,8 @@ import { NounList, type ListOf } from '../lists';
 import { ask } from '../nouns/client';
 import { PageHeading } from '../PageHeading';
 import { exactly } from '../times';
+import { FromService } from '../FromService';
+import { useWording } from '../wording';
 
 type Entry = Schemas['AuditEntry'];
 
@@ -158,7 +160,7 @@ export default function AuditPage(): JSX.Element {
         key: 'message',
         title: t('audit.message'),
         hidden: true,
-        cell: entry => entry.message || '–',
+        cell: entry => (entry.message ? <FromService text={entry.message} /> : '–'),
         csv: entry => entry.message
       }
     ],
@@ -210,6 +212,7 @@ function Result({ entry }: { entry: Entry }): JSX.Element {
 function EntryDialog({ entry, onClose }: { entry: Entry; onClose(): void }): JSX.Element {
   const { t } = useTranslation();
   const { language } = useHost();
+  const say = useWording();
   const facts: [string, string][] = [
     [t('audit.at'), exactly(entry.at, language)],
     [t('audit.actor'), entry.actor],
@@ -219,7 +222,7 @@ function EntryDialog({ entry, onClose }: { entry: Entry; onClose(): void }): JSX
     [t('audit.object'), `${entry.object_kind} ${entry.object_name}`],
     [t('fields.any.domain'), entry.domain ?? ''],
     [t('audit.code'), entry.code],
-    [t('audit.message'), entry.message],
+    [t('audit.message'), say(entry.message)],
     [t('audit.request'), entry.request_id],
     [t('audit.hash'), entry.hash]
   ];

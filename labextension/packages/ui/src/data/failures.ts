@@ -2,10 +2,14 @@
 import { ApiError } from '@backendai/api';
 import type { TFunction } from 'i18next';
 
-export function describeFailure(reason: unknown, t: TFunction): string {
+export function describeFailure(
+  reason: unknown,
+  t: TFunction,
+  say: (text: string) => string
+): string {
   if (reason instanceof ApiError && reason.status !== 0) {
     const id = reason.requestId ? ` (${t('state.request', { id: reason.requestId })})` : '';
-    return `${reason.message}${id}`;
+    return `${say(reason.message)}${id}`;
   }
   return t('state.unreachable');
 }

@@ -13,6 +13,7 @@ import { launchAddress } from './address';
 import { writeCommand, writePython } from './code';
 import type { Submission } from './LaunchPage';
 import type { Wish } from './wish';
+import { FromService } from '../FromService';
 
 interface Props {
   kind: 'interactive' | 'batch';
@@ -34,7 +35,7 @@ export function StartCard({ kind, wish, submission, onPlace, onSave }: Props): J
       <div ref={onPlace} className="bai-start-verdict" />
       {error ? (
         <Banner tone="error" icon={<CircleAlert size={18} />} urgent>
-          <strong>{t('launchPage.refused')}</strong> {error.message}
+          <strong>{t('launchPage.refused')}</strong> <FromService text={error.message} />
           {error instanceof ApiError && error.requestId ? (
             <span className="bai-request-id">
               {t('state.request', { id: error.requestId })}

@@ -5,6 +5,7 @@ import { useHost } from '../host';
 import { Button } from '../kit/Button';
 import type { BulkAction, ListOf } from './list';
 import type { Selection } from './useSelection';
+import { useFailure } from '../wording';
 
 interface Props<Row> {
   list: ListOf<Row>;
@@ -39,6 +40,7 @@ function BulkButton<Row>({
   selection: Selection<Row>;
 }): JSX.Element {
   const host = useHost();
+  const say = useFailure();
   const [busy, setBusy] = useState(false);
   const id = useId();
   const { admits, icon, text, why } = action;
@@ -54,7 +56,7 @@ function BulkButton<Row>({
         selection.clear();
       }
     } catch (error) {
-      host.notify('error', error instanceof Error ? error.message : String(error));
+      host.notify('error', say(error));
     } finally {
       setBusy(false);
     }

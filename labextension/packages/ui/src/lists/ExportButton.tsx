@@ -6,6 +6,7 @@ import { Button, IconButton } from '../kit/Button';
 import { exportList, saveAs } from './csv';
 import type { ListOf } from './list';
 import type { ListView } from './view';
+import { useFailure } from '../wording';
 
 /** Everything that the filters let through, page after page, as one file. */
 export function ExportButton<Row>({
@@ -17,6 +18,7 @@ export function ExportButton<Row>({
 }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
+  const say = useFailure();
   const [count, setCount] = useState<number | null>(null);
   const running = useRef<AbortController | null>(null);
   useEffect(() => () => running.current?.abort(), []);
@@ -29,8 +31,7 @@ export function ExportButton<Row>({
       saveAs(file, `${list.name}-${new Date().toISOString().slice(0, 10)}.csv`);
     } catch (error) {
       if (!stop.signal.aborted) {
-        const reason = error instanceof Error ? error.message : String(error);
-        host.notify('error', t('list.exportFailed', { reason }));
+        host.notify('error', t('list.exportFailed', { reason: say(error) }));
       }
     } finally {
       setCount(null);

@@ -17,6 +17,8 @@ import { titleOf } from './NounDetail';
 import type { AnyNoun, AnyRow, NounField } from './noun';
 import { useRefresh } from './useVerbs';
 import { useNounWords } from './words';
+import { FromService } from '../FromService';
+import { useFailure } from '../wording';
 
 interface Asked {
   rows: AnyRow[];
@@ -69,6 +71,7 @@ function EditDialog({ noun, fields, rows, onClose }: Props): JSX.Element {
   const [drafts, setDrafts] = useState(() => toDrafts(fields, blank(fields)));
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const [busy, setBusy] = useState(false);
+  const say = useFailure();
   const [error, setError] = useState('');
   const [answer, setAnswer] = useState<BulkAnswer | null>(null);
   if (answer) {
@@ -90,7 +93,7 @@ function EditDialog({ noun, fields, rows, onClose }: Props): JSX.Element {
       setAnswer(await changeMany(host, noun.name, ids, body));
       await refresh();
     } catch (reason) {
-      setError(reason instanceof Error ? reason.message : String(reason));
+      setError(say(reason));
     } finally {
       setBusy(false);
     }
@@ -183,7 +186,7 @@ function Outcome(props: {
                     <Badge tone="error" icon={<CircleAlert size={14} />}>
                       {t('bulkEdit.failed')}
                     </Badge>
-                    <span className="bai-reason">{error}</span>
+                    <FromService className="bai-reason" text={error} />
                   </span>
                 ) : (
                   <Badge tone="success" icon={<CircleCheck size={14} />}>

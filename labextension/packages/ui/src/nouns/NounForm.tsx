@@ -12,6 +12,7 @@ import { PageHeading } from '../PageHeading';
 import { MissingPage } from '../pages/Missing';
 import { meQuery } from '../queries';
 import { LoadError } from '../LoadError';
+import { useWording } from '../wording';
 import { changeNoun, createNoun, nounKeys, readNoun } from './client';
 import { ConflictNotice } from './ConflictNotice';
 import { FieldControl } from './FieldControl';
@@ -84,6 +85,7 @@ function Form({ noun, me, item }: { noun: AnyNoun; me: Me; item: AnyRow | null }
   const changed = changedFields(fields, before, drafts);
   const same = base !== null && changed.length === 0;
   const status = useId();
+  const say = useWording();
   const leaving = useAskBeforeLeaving(made === null && changed.length > 0);
 
   const finish = noun.finish ?? (body => body);
@@ -120,7 +122,7 @@ function Form({ noun, me, item }: { noun: AnyNoun; me: Me; item: AnyRow | null }
         const now = await readNoun(host, noun.name, base.id);
         setConflicts({ now, list: findConflicts(fields, before, drafts, now) });
       } else if (error instanceof ApiError) {
-        setRefused(byField(fields, error));
+        setRefused(byField(fields, error, say));
       }
       top.current?.scrollIntoView({ block: 'start' });
       top.current?.focus();
@@ -243,12 +245,16 @@ function without<Value>(from: Record<string, Value>, name: string): Record<strin
 }
 
 /** What the service says of which field; what is said of a document is its first one's. */
-function byField(fields: readonly NounField[], error: ApiError): Record<string, string> {
+function byField(
+  fields: readonly NounField[],
+  error: ApiError,
+  say: (text: string) => string
+): Record<string, string> {
   const found: Record<string, string> = {};
   for (const { field: name, message } of error.fields) {
     const field = fields.find(each => each.name === name || each.name.startsWith(`${name}.`));
     if (field) {
-      found[field.name] = message.replace(`${name}: `, '');
+      found[field.name] = say(message).replace(`${name}: `, '');
     }
   }
   return found;

@@ -2,6 +2,7 @@
 import { useQueryClient, type QueryKey } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { useHost } from '../host';
+import { useFailure } from '../wording';
 
 /** Do *work*, tell *done*, and have what it changed asked for again. */
 type Run = (work: () => Promise<unknown>, done?: string, undo?: () => void) => Promise<boolean>;
@@ -20,6 +21,7 @@ export interface Act {
 
 export function useAct(...changes: QueryKey[]): Act {
   const host = useHost();
+  const say = useFailure();
   const client = useQueryClient();
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState('');
@@ -46,7 +48,7 @@ export function useAct(...changes: QueryKey[]): Act {
         }
         return true;
       } catch (error) {
-        refuse(error instanceof Error ? error.message : String(error));
+        refuse(say(error));
         return false;
       } finally {
         underWay.current = false;

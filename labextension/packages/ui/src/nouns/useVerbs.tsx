@@ -9,6 +9,7 @@ import { listKey } from '../lists/list';
 import { changeMany, nounKeys, purgeMany, type BulkAnswer } from './client';
 import type { AnyNoun, AnyRow, NounName, NounVerb } from './noun';
 import { nounWords } from './words';
+import { useFailure } from '../wording';
 
 type Verb = NounVerb<AnyRow>;
 
@@ -43,6 +44,7 @@ interface Asked {
 export function useVerbs(noun: AnyNoun, onPurged?: () => void): Verbs {
   const { t } = useTranslation();
   const host = useHost();
+  const say = useFailure();
   const words = nounWords(t, noun.name);
   const refresh = useRefresh(noun.name);
   const [asked, setAsked] = useState<Asked | null>(null);
@@ -56,7 +58,7 @@ export function useVerbs(noun: AnyNoun, onPurged?: () => void): Verbs {
   ): boolean => {
     const failed = answer.results.filter(result => result.error);
     if (failed.length) {
-      const reason = failed[0]?.error ?? '';
+      const reason = say(failed[0]?.error ?? '');
       const values = { failed: failed.length, count: rows.length, reason };
       host.notify('error', t(rows.length > 1 ? 'deeds.someFailed' : 'deeds.failed', values));
     }
@@ -76,8 +78,7 @@ export function useVerbs(noun: AnyNoun, onPurged?: () => void): Verbs {
     try {
       return await work();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      host.notify('error', t('deeds.failed', { reason }));
+      host.notify('error', t('deeds.failed', { reason: say(error) }));
       return false;
     } finally {
       await refresh();

@@ -10,6 +10,7 @@ import type { BulkAction } from '../lists';
 import { keys } from '../queries';
 import { canStop, isQueued } from './status';
 import { markStopping } from './view';
+import { useFailure } from '../wording';
 
 /** How many names are written out. */
 const NAMED = 8;
@@ -81,6 +82,7 @@ export function useBulkStop(me: string): { actions: BulkAction<Session>[]; dialo
 function useStopMany(): (sessions: Session[]) => Promise<void> {
   const { t } = useTranslation();
   const host = useHost();
+  const say = useFailure();
   const client = useQueryClient();
   return async sessions => {
     await client.cancelQueries({ queryKey: keys.sessions });
@@ -95,7 +97,7 @@ function useStopMany(): (sessions: Session[]) => Promise<void> {
       );
       tell(outcomes);
     } catch (error) {
-      host.notify('error', error instanceof Error ? error.message : String(error));
+      host.notify('error', say(error));
     }
     void client.invalidateQueries({ queryKey: keys.sessions });
   };
@@ -105,7 +107,7 @@ function useStopMany(): (sessions: Session[]) => Promise<void> {
       host.notify('success', t('sessionList.stoppedMany', { count: succeeded }));
     }
     if (failed) {
-      const reason = results.find(result => result.error)?.error ?? '';
+      const reason = say(results.find(result => result.error)?.error ?? '');
       host.notify('error', t('sessionList.notStopped', { count: failed, reason }));
     }
   }

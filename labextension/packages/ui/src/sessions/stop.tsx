@@ -8,6 +8,7 @@ import { ConfirmDialog } from '../kit/ConfirmDialog';
 import { keys, terminateSession } from '../queries';
 import { isQueued } from './status';
 import { markStopping, replaceSession, updateShown } from './view';
+import { useFailure } from '../wording';
 
 export function useStopSession(): { ask(session: Session): void; dialog: ReactNode } {
   const { t } = useTranslation();
@@ -49,6 +50,7 @@ export function useStopSession(): { ask(session: Session): void; dialog: ReactNo
 function useStopMutation() {
   const { t } = useTranslation();
   const host = useHost();
+  const say = useFailure();
   const client = useQueryClient();
   const change = (update: (page: SessionPage) => SessionPage): void => {
     client.setQueriesData<SessionPage>(
@@ -72,7 +74,7 @@ function useStopMutation() {
     onError: (error, session) => {
       host.notify(
         'error',
-        t('sessions.stopFailed', { name: session.name, reason: error.message })
+        t('sessions.stopFailed', { name: session.name, reason: say(error) })
       );
       // Not the row as it was: it may have moved on meanwhile.
       void client.invalidateQueries({ queryKey: keys.sessions });

@@ -26,6 +26,7 @@ import { copyText } from '../secure';
 import { canStop, isEnded, isQueued } from './status';
 import { wishOf } from './again';
 import { updateShown } from './view';
+import { useFailure } from '../wording';
 
 type Dialog = 'hold' | 'priority' | 'rename' | 'force' | null;
 
@@ -44,6 +45,7 @@ export function useVerbs({ session, administers }: Options): {
 } {
   const { t } = useTranslation();
   const host = useHost();
+  const say = useFailure();
   const [dialog, setDialog] = useState<Dialog>(null);
   const change = useChange(session);
   if (!session) {
@@ -123,7 +125,11 @@ export function useVerbs({ session, administers }: Options): {
       }
   ];
   const close = (): void => setDialog(null);
-  const ofDialog = { onClose: close, busy: change.isPending, error: change.error?.message };
+  const ofDialog = {
+    onClose: close,
+    busy: change.isPending,
+    error: change.error ? say(change.error) : undefined
+  };
   return {
     entries: entries.filter(entry => entry !== false),
     dialogs: (
@@ -211,6 +217,7 @@ function useChange(session: Session | undefined) {
       }
     }
   };
+  const say = useFailure();
   return useMutation({
     mutationFn: ask,
     onSuccess: answer => {
@@ -226,7 +233,7 @@ function useChange(session: Session | undefined) {
     onError: (error, { verb }) => {
       // The others are asked for in dialogs, which say it: nobody hears notices behind them.
       if (verb === 'release' || verb === 'force') {
-        host.notify('error', error.message);
+        host.notify('error', say(error));
       }
     }
   });

@@ -7,6 +7,7 @@ import { Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { activityQuery } from '../queries';
 import type { AuditEntry, Folder } from '../types';
+import { FromService } from '../../FromService';
 
 /** What was done to a folder and in it, and by whom. */
 export function Activity({ folder }: { folder: Folder }): JSX.Element {
@@ -37,7 +38,7 @@ export function Activity({ folder }: { folder: Folder }): JSX.Element {
               ) : null}
             </span>
             {entry.result === 'success' || !entry.message ? null : (
-              <span className="bai-field-error">{entry.message}</span>
+              <FromService className="bai-field-error" text={entry.message} />
             )}
             <RelativeTime iso={entry.at} language={host.language} />
           </li>

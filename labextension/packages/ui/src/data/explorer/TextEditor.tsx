@@ -15,6 +15,7 @@ import { dataKeys } from '../keys';
 import { keysOfFiles, refresh } from '../live';
 import { textQuery } from '../queries';
 import type { Folder, TextFile } from '../types';
+import { useWording } from '../../wording';
 
 /** As the service has it. */
 export const MOST_EDITED = 2 ** 20;
@@ -45,6 +46,7 @@ type Answer = 'mine' | 'theirs';
 
 function Editing({ folder, path, read, onClose }: Props & { read: TextFile }): JSX.Element {
   const { t } = useTranslation();
+  const say = useWording();
   const { api, notify } = useHost();
   const client = useQueryClient();
   // What the service has: what was read, or what somebody else has written since.
@@ -63,7 +65,7 @@ function Editing({ folder, path, read, onClose }: Props & { read: TextFile }): J
       if (reason instanceof ApiError && reason.status === 412) {
         setConflict(true);
       } else {
-        notify('error', describeFailure(reason, t));
+        notify('error', describeFailure(reason, t, say));
       }
     } finally {
       setBusy(false);

@@ -8,6 +8,7 @@ import { dataKeys } from '../keys';
 import { keysOfFiles, refresh } from '../live';
 import { join, nameOf } from '../paths';
 import type { Clash, FileOutcomes, Folder } from '../types';
+import { useWording } from '../../wording';
 
 export interface FileVerbs {
   /** Each of these tells whether it went well; what did not has been told already. */
@@ -24,6 +25,7 @@ export interface FileVerbs {
 
 export function useFileVerbs({ id }: Folder): FileVerbs {
   const { t } = useTranslation();
+  const say = useWording();
   const { api, notify } = useHost();
   const client = useQueryClient();
   const params = { path: { folder_id: id } };
@@ -33,7 +35,7 @@ export function useFileVerbs({ id }: Folder): FileVerbs {
     try {
       return await call();
     } catch (reason) {
-      notify('error', describeFailure(reason, t));
+      notify('error', describeFailure(reason, t, say));
       return null;
     } finally {
       refresh(client, [...keysOfFiles(id), dataKeys.tasks]);
@@ -45,7 +47,10 @@ export function useFileVerbs({ id }: Folder): FileVerbs {
     const first = results.find(one => one.error);
     if (first) {
       const name = nameOf(first.path);
-      notify('error', t('files.someFailed', { count: failed, name, reason: first.error }));
+      notify(
+        'error',
+        t('files.someFailed', { count: failed, name, reason: say(first.error ?? '') })
+      );
     }
     return succeeded;
   }

@@ -10,6 +10,7 @@ import { Meter } from '../../kit/Meter';
 import { quotaQuery } from '../queries';
 import type { QuotaScope } from '../types';
 import { useRights } from '../useAsker';
+import { FromService } from '../../FromService';
 
 /** How many folders one's own policy allows; null where there is no limit, or nobody says. */
 async function askLimit({ api }: Host, name: string): Promise<number | null> {
@@ -80,7 +81,11 @@ export function StorageStatus(): JSX.Element | null {
           >
             {t(`data.hostState.${each.state}`)}
           </Badge>
-          {each.reason ? <p className="bai-help">{each.reason}</p> : null}
+          {each.reason ? (
+            <p className="bai-help">
+              <FromService text={each.reason} />
+            </p>
+          ) : null}
         </div>
       ))}
     </section>

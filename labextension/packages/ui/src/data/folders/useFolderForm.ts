@@ -2,6 +2,7 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { describeFailure } from '../failures';
+import { useWording } from '../../wording';
 import { splitRefusal } from './useFolderVerbs';
 
 export interface FolderForm<Values> {
@@ -20,6 +21,7 @@ export function useFolderForm<Values extends object>(
   onDone: () => void
 ): FolderForm<Values> {
   const { t } = useTranslation();
+  const say = useWording();
   const [values, setValues] = useState(initial);
   const [busy, setBusy] = useState(false);
   const [errors, setErrors] = useState<Record<string, string>>({});
@@ -36,8 +38,8 @@ export function useFolderForm<Values extends object>(
       setBusy(true);
       send(values).then(onDone, (reason: unknown) => {
         setBusy(false);
-        const split = splitRefusal(reason, Object.keys(values));
-        setErrors(split[''] ? { ...split, '': describeFailure(reason, t) } : split);
+        const split = splitRefusal(reason, Object.keys(values), say);
+        setErrors(split[''] ? { ...split, '': describeFailure(reason, t, say) } : split);
       });
     }
   };

@@ -8,6 +8,7 @@ import { describeFailure } from '../failures';
 import { dataKeys } from '../keys';
 import { refresh } from '../live';
 import type { Folder, FolderOutcomes } from '../types';
+import { useWording } from '../../wording';
 
 export type FolderRequest = Schemas['FolderRequest'];
 export type FolderChange = Schemas['FolderChange'];
@@ -32,6 +33,7 @@ export interface FolderVerbs {
 
 export function useFolderVerbs(): FolderVerbs {
   const { t } = useTranslation();
+  const say = useWording();
   const { api, notify } = useHost();
   const client = useQueryClient();
 
@@ -58,12 +60,15 @@ export function useFolderVerbs(): FolderVerbs {
       const first = results.find(one => one.error);
       if (first) {
         const name = folders.find(({ id }) => id === first.reference)?.name ?? '';
-        notify('error', t('data.someFailed', { count: failed, name, reason: first.error }));
+        notify(
+          'error',
+          t('data.someFailed', { count: failed, name, reason: say(first.error ?? '') })
+        );
       }
       const well = new Set(results.filter(one => !one.error).map(one => one.reference));
       return folders.filter(({ id }) => well.has(id));
     } catch (reason) {
-      notify('error', describeFailure(reason, t));
+      notify('error', describeFailure(reason, t, say));
       return [];
     }
   }
@@ -137,7 +142,7 @@ export function useFolderVerbs(): FolderVerbs {
         await ask(() => unwrap(api.DELETE('/api/folder-tasks/{task_id}', { params })));
         return true;
       } catch (reason) {
-        notify('error', describeFailure(reason, t));
+        notify('error', describeFailure(reason, t, say));
         return false;
       }
     }
@@ -147,19 +152,21 @@ export function useFolderVerbs(): FolderVerbs {
 /** What of a refusal belongs to one field, and what to the whole form. */
 export function splitRefusal(
   reason: unknown,
-  fields: readonly string[]
+  fields: readonly string[],
+  say: (text: string) => string
 ): Record<string, string> {
   if (!(reason instanceof ApiError)) {
-    return { '': reason instanceof Error ? reason.message : String(reason) };
+    return { '': say(reason instanceof Error ? reason.message : String(reason)) };
   }
   const found: Record<string, string> = {};
   for (const { field, message } of reason.fields) {
-    found[fields.includes(field) ? field : ''] = message;
+    found[fields.includes(field) ? field : ''] = say(message);
   }
   if (Object.keys(found).length) {
     return found;
   }
+  const said = say(reason.message);
   // The service begins what it says of a field with the field's name.
-  const [, field = '', words = ''] = /^(\w+): (.*)$/s.exec(reason.message) ?? [];
-  return fields.includes(field) ? { [field]: words } : { '': reason.message };
+  const [, field = '', words = ''] = /^(\w+): (.*)$/s.exec(said) ?? [];
+  return fields.includes(field) ? { [field]: words } : { '': said };
 }

@@ -7,6 +7,7 @@ import { SelectField } from '../../kit/SelectField';
 import type { Folder, FolderPermission } from '../types';
 import { permissionOptions } from '../words';
 import { useSharing } from './useSharing';
+import { useWording } from '../../wording';
 
 /** Offers a folder to people, by their names or addresses. */
 export function InviteForm({ folder }: { folder: Folder }): JSX.Element {
@@ -15,6 +16,7 @@ export function InviteForm({ folder }: { folder: Folder }): JSX.Element {
   const [people, setPeople] = useState('');
   const [permission, setPermission] = useState<FolderPermission>('ro');
   const [busy, setBusy] = useState(false);
+  const say = useWording();
   const [error, setError] = useState('');
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -29,7 +31,7 @@ export function InviteForm({ folder }: { folder: Folder }): JSX.Element {
       setBusy(false);
       // Who could not be invited stays in the field, to be corrected.
       setPeople(failed === null ? people : failed.map(each => each.user).join(', '));
-      setError(failed?.map(each => each.reason).join(' · ') ?? '');
+      setError(failed?.map(each => say(each.reason)).join(' · ') ?? '');
     });
   };
   return (

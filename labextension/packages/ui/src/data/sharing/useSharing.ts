@@ -7,6 +7,7 @@ import { describeFailure } from '../failures';
 import { dataKeys } from '../keys';
 import { refresh } from '../live';
 import type { FolderPermission, Invitation } from '../types';
+import { useWording } from '../../wording';
 
 export interface Sharing {
   /** Whom it was not offered to, and why; null where nothing of it could be done. */
@@ -26,6 +27,7 @@ export interface Sharing {
 
 export function useSharing(): Sharing {
   const { t } = useTranslation();
+  const say = useWording();
   const { api, notify } = useHost();
   const client = useQueryClient();
 
@@ -33,7 +35,7 @@ export function useSharing(): Sharing {
     try {
       return { answer: await call() };
     } catch (reason) {
-      notify('error', describeFailure(reason, t));
+      notify('error', describeFailure(reason, t, say));
       return null;
     } finally {
       const { invitations, folders, quota } = dataKeys;

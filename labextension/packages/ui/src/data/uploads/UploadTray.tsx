@@ -21,6 +21,7 @@ import { PageLink } from '../../PageLink';
 import { explorerAt, join } from '../paths';
 import type { BatchView } from './queue';
 import { useUploads } from './useUploads';
+import { useWording } from '../../wording';
 
 /** So many names of files are told. */
 const NAMED = 5;
@@ -84,6 +85,7 @@ function isDone({ ended, clashes, failures }: BatchView): boolean {
 function Row({ batch }: { batch: BatchView }): JSX.Element {
   const { t } = useTranslation();
   const { language } = useHost();
+  const say = useWording();
   const queue = useUploads();
   const { id, to, files, stored, paused, ended, clashes, failures } = batch;
   const place = join(to.folder, to.path);
@@ -149,7 +151,9 @@ function Row({ batch }: { batch: BatchView }): JSX.Element {
         <div className="bai-tray-question" role="alert">
           <p>{t('uploads.failed', { count: failures.length })}</p>
           <Names
-            names={failures.map(each => `${each.path}: ${each.reason || t('uploads.cutOff')}`)}
+            names={failures.map(
+              each => `${each.path}: ${say(each.reason) || t('uploads.cutOff')}`
+            )}
           />
           <div className="bai-side-deeds">
             <Button size="small" onClick={() => queue.retry(id)}>
