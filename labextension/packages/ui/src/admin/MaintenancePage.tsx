@@ -29,6 +29,7 @@ import { PageHeading } from '../PageHeading';
 import { PageLink } from '../PageLink';
 import { meQuery } from '../queries';
 import { usePolling } from '../stream';
+import { FromService } from '../FromService';
 
 export default function MaintenancePage(): JSX.Element {
   const { t } = useTranslation();
@@ -176,7 +177,7 @@ function AuditCheck(): JSX.Element {
             <ul className="bai-plain-list">
               {answer.breaks.slice(0, 20).map(each => (
                 <li key={`${each.seq} ${each.kind}`}>
-                  {each.seq}: {each.detail}
+                  {each.seq}: <FromService text={each.detail} />
                 </li>
               ))}
             </ul>
@@ -329,7 +330,7 @@ function StorageCare(): JSX.Element {
             {
               key: 'reason',
               title: t('maintenance.storage.why'),
-              cell: each => each.reason
+              cell: each => <FromService text={each.reason} />
             },
             {
               key: 'found',

@@ -24,6 +24,7 @@ import { Reference } from '../nouns/Value';
 import { PageHeading } from '../PageHeading';
 import { meQuery } from '../queries';
 import { usePolling } from '../stream';
+import { FromService } from '../FromService';
 
 type StorageHost = Schemas['StorageHost'];
 type Scope = Schemas['QuotaScope'];
@@ -99,7 +100,7 @@ function HostCard({ host }: { host: StorageHost }): JSX.Element {
       </div>
       {host.reason ? (
         <p className="bai-reason">
-          {host.reason}
+          <FromService text={host.reason} />
           {host.since ? (
             <>
               {' · '}

@@ -22,6 +22,7 @@ import { agentsQuery } from '../queries';
 import { LoadError } from '../LoadError';
 import { slotTitle } from '../slots';
 import { usePolling } from '../stream';
+import { FromService } from '../FromService';
 
 /** The machines behind the sessions: how full they are, and what keeps users apart. */
 export function AgentsPage(): JSX.Element {
@@ -185,7 +186,7 @@ export function AgentIsolation({ agent }: { agent: Agent }): JSX.Element {
         <ul className="bai-notes" aria-label={t('nodes.notes')}>
           {notes.map(note => (
             <li key={note}>
-              <TriangleAlert size={14} aria-hidden /> {note}
+              <TriangleAlert size={14} aria-hidden /> <FromService text={note} />
             </li>
           ))}
         </ul>

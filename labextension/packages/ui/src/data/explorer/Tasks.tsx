@@ -10,6 +10,7 @@ import { Progress } from '../../kit/Progress';
 import { usePolling } from '../../stream';
 import { tasksQuery } from '../queries';
 import type { FolderTask } from '../types';
+import { FromService } from '../../FromService';
 
 /** What failed is shown for so long, in milliseconds. */
 const RECENT = 10 * 60_000;
@@ -42,7 +43,8 @@ export function Tasks({ folderId, onCancel }: Props): JSX.Element | null {
             <>
               <CircleAlert size={18} aria-hidden className="bai-tone-error-icon" />
               <span role="alert" className="bai-task-words">
-                <strong>{t(`files.task.${task.kind}`)}</strong> {task.error}
+                <strong>{t(`files.task.${task.kind}`)}</strong>{' '}
+                <FromService text={task.error} />
               </span>
               <IconButton
                 label={t('app.close')}

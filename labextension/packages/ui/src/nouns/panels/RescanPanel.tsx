@@ -18,6 +18,7 @@ import { ask } from '../client';
 import type { Shown } from '../noun';
 import { isSuperadmin } from '../roles';
 import { useAct } from '../useAct';
+import { FromService } from '../../FromService';
 
 type Rescan = Schemas['RescanStatus'];
 
@@ -107,7 +108,7 @@ export function RescanState({ rescan }: { rescan: Rescan }): JSX.Element {
         <p role="status" className="bai-line">
           <strong>{t(`rescan.states.${state ?? 'idle'}`)}</strong>{' '}
           {rescan.ended_at ? <RelativeTime iso={rescan.ended_at} language={language} /> : null}
-          {rescan.reason ? <span className="bai-reason">{rescan.reason}</span> : null}
+          {rescan.reason ? <FromService className="bai-reason" text={rescan.reason} /> : null}
         </p>
       )}
       <p className="bai-help">
@@ -126,7 +127,7 @@ export function RescanState({ rescan }: { rescan: Rescan }): JSX.Element {
                 <code>
                   {each.repository}:{each.tag}
                 </code>{' '}
-                {each.reason}
+                <FromService text={each.reason} />
               </li>
             ))}
           </ul>
