@@ -69,7 +69,7 @@ from backendai_hub.scheduling.warming import warm_up
 from backendai_hub.storage.hosts import StorageHosts
 
 DRAIN_SECONDS = 0.2
-CHUNK = 256 << 10
+CHUNK = 1 << 20
 """Of what is uploaded so much is handed on at once: each time costs as much again."""
 _FOREIGN = ("JupyterHub", "Spawner", "Authenticator", "ConfigurableHTTPProxy")
 
@@ -439,14 +439,14 @@ class HubService(Application):
             routes,
             default_handler_class=NoSuchRouteHandler,
             service=service,
-            cookie_secret=self._derive_cookie_secret(),
+            cookie_secret=self._derive_key(b"console cookies"),
             log_function=_log_request,
         )
 
-    def _derive_cookie_secret(self) -> str:
-        """Derive the key of the console's cookies, so that no key has two uses."""
+    def _derive_key(self, use: bytes) -> str:
+        """Derive a key from that of the database, so that no key has two uses."""
         key = (self._folder / "keys" / "database.key").read_bytes().strip()
-        return hmac.new(key, b"console cookies", "sha256").hexdigest()
+        return hmac.new(key, use, "sha256").hexdigest()
 
     def _build_agents_context(self) -> ssl.SSLContext:
         keys = self._folder / "keys"
@@ -483,7 +483,11 @@ class HubService(Application):
         signals = Signals()
         if self.db_url.startswith("sqlite"):
             (self._folder / "db").mkdir(parents=True, exist_ok=True, mode=0o700)
-        storage = StorageHosts(self.storage_hosts, self.default_storage_host)
+        storage = StorageHosts(
+            self.storage_hosts,
+            self.default_storage_host,
+            mark=self._derive_key(b"storage mark")[:32],
+        )
         platform = self._build_platform(signals, storage)
         leadership = Leadership(platform.database)
         await leadership.take()

@@ -31,6 +31,7 @@ from backendai_hub.core.uploads import (
     read_number,
 )
 from backendai_hub.handlers.base import APIHandler, operation
+from backendai_hub.handlers.diversion import Diversion, Moved, divert
 from backendai_hub.operations import uploads as verbs
 from backendai_hub.operations.folder_access import OpenFolder
 from backendai_hub.operations.uploads import Part, Standing, UploadsQuery, Wish
@@ -43,6 +44,7 @@ class _TusHandler(APIHandler):
     """Speaks the protocol, and hands on the content that comes with a request."""
 
     _writer: Part | None = None
+    _diversion: Diversion | None = None
     _watch: asyncio.TimerHandle | None = None
     _heard = 0.0
     _is_busy = False
@@ -87,18 +89,22 @@ class _TusHandler(APIHandler):
         loop = asyncio.get_running_loop()
         self._heard = loop.time()
         seconds = self.platform.settings.upload_stall_seconds
-        self._watch = loop.call_later(seconds, self._look, seconds)
+        self._watch = loop.call_later(seconds / 2, self._look, seconds)
 
     def _look(self, seconds: float) -> None:
         """Cut off who sends nothing; waiting for the storage is not their doing."""
         if self._finished or (self._writer is None and self._refusal is None):
             return
         loop = asyncio.get_running_loop()
-        if self._is_busy:
+        if self._is_busy or (self._writer is not None and self._writer.is_full):
             self._heard = loop.time()
         left = self._heard + seconds - loop.time()
         if left > 0:
-            self._watch = loop.call_later(left, self._look, seconds)
+            half = seconds / 2
+            if left <= half and self._diversion is not None:
+                self._diversion.take_anything()
+            later = left if left <= half else left - half
+            self._watch = loop.call_later(later, self._look, seconds)
             return
         error = StalledError(
             f"nothing has come for {seconds:g} s; what has come is kept: ask how much"
@@ -134,16 +140,24 @@ class _TusHandler(APIHandler):
             offset=offset,
             checksum=read_checksum(headers.get("Upload-Checksum")),
         )
+        self._diversion = divert(self.request, self._writer.take, self._refuse_rest)
 
-    async def data_received(self, chunk: bytes) -> None:
-        """Hand a piece on, as fast as the storage takes it."""
+    def _refuse_rest(self, error: HubError) -> None:
+        """Note why nothing more is taken of what still comes."""
         if self._writer is not None:
+            self.drop_writer()
+            self._refusal = error
+
+    async def data_received(self, chunk: bytes | Moved) -> None:
+        """Hand a piece on, as fast as the storage takes it."""
+        if isinstance(chunk, Moved):
+            self._heard = asyncio.get_running_loop().time()
+        elif self._writer is not None:
             self._is_busy = True
             try:
                 await self._writer.write(chunk)
             except HubError as error:
-                await self.close_writer()
-                self._refusal = error
+                self._refuse_rest(error)
             finally:
                 self._is_busy = False
                 self._heard = asyncio.get_running_loop().time()
@@ -159,7 +173,7 @@ class _TusHandler(APIHandler):
         """Wait until the part is safe."""
         self.check_refused()
         self._end_watch()
-        writer, self._writer = self._writer, None
+        writer = self._let_go()
         assert writer is not None
         state = await writer.finish()
         return await verbs.note_part(
@@ -171,27 +185,31 @@ class _TusHandler(APIHandler):
             self._watch.cancel()
             self._watch = None
 
-    async def close_writer(self) -> None:
-        """Cut off what is being sent."""
+    def _let_go(self) -> Part | None:
+        """Take nothing more; return what took it."""
+        if self._diversion is not None:
+            self._diversion.end()
+            self._diversion = None
         writer, self._writer = self._writer, None
+        return writer
+
+    def drop_writer(self) -> None:
+        """Cut off what is being sent, and keep what has come of it."""
+        writer = self._let_go()
         if writer is not None:
-            await writer.close()
+            self.platform.folder_work.begin(f"cut {self.request_id}", writer.close)
 
     def on_connection_close(self) -> None:
         """Keep what has come of a part that was cut off."""
         super().on_connection_close()
         self._end_watch()
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            self.platform.folder_work.begin(f"cut {self.request_id}", writer.close)
+        self.drop_writer()
 
     def on_finish(self) -> None:
         """Let go of what is left of the content."""
         super().on_finish()
         self._end_watch()
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            self.platform.folder_work.begin(f"end {self.request_id}", writer.close)
+        self.drop_writer()
 
     def tell_terms(self) -> None:
         """Tell what of the protocol is spoken here, and how much a file may have."""

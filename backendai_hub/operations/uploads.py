@@ -309,13 +309,23 @@ class Part:
 
     async def write(self, chunk: bytes | memoryview) -> None:
         """Send bytes on, as fast as they are written; raises why they are not."""
+        await self._keep_room(len(chunk))
         self._end += len(chunk)
-        now = self._platform.database.clock()
-        if self._end > self._kept < self._upload.length:
-            await self._keep_more()
-        elif self._until - now < _life(self._opened) - _NOTED:
-            await self._note(0)
         await self._writer.write(chunk)
+
+    async def take(self, source: int, most: int) -> int | None:
+        """Send on what has come over a socket, as :meth:`BodyWriter.take` does."""
+        await self._keep_room(1)
+        if self._kept < self._upload.length:
+            most = min(most, self._kept - self._end)
+        moved = await self._writer.take(source, most)
+        self._end += moved or 0
+        return moved
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is the storage that is waited for."""
+        return self._writer.is_full
 
     async def finish(self) -> UploadState:
         """Wait until all of it is safe on the disk, and return how far it goes."""
@@ -325,11 +335,16 @@ class Part:
         """Cut it off where it is, unless it is finished."""
         await self._writer.close()
 
-    async def _keep_more(self) -> None:
-        most = self._upload.length
-        wanted = min(most, max(self._end, self._kept + GUEST_STEP))
-        await self._note(wanted - self._kept)
-        self._kept = wanted
+    async def _keep_room(self, coming: int) -> None:
+        """Keep room for what is coming, and note now and then that it goes on."""
+        most, end = self._upload.length, self._end + coming
+        now = self._platform.database.clock()
+        if end > self._kept < most:
+            wanted = min(most, max(end, self._kept + GUEST_STEP))
+            await self._note(wanted - self._kept)
+            self._kept = wanted
+        elif self._until - now < _life(self._opened) - _NOTED:
+            await self._note(0)
 
     async def _note(self, more: int) -> None:
         """Write down that it goes on, with room for *more* bytes."""

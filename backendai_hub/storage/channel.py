@@ -7,7 +7,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from backendai_hub.core.errors import HubError
@@ -31,12 +31,19 @@ class Channel:
         self._sock = sock
         self._clock = clock
         self._told_at = clock()
+        self._pipe: int | None = None
         sock.setblocking(True)  # noqa: FBT003 - the standard library's signature
         wire.widen(sock)
 
     def request(self) -> Operation[Any]:
         """Read what is asked."""
-        (length,) = wire.LENGTH.unpack(self._receive(wire.LENGTH.size))
+        try:
+            start, pipes, _, _ = socket.recv_fds(self._sock, 1, 1)
+        except ConnectionError:
+            raise ServiceLeftError from None
+        self._pipe = pipes[0] if pipes else None
+        rest = self._receive(wire.LENGTH.size - len(start))
+        (length,) = wire.LENGTH.unpack(start + rest)
         if length > wire.LARGEST_FRAME:
             raise ServiceLeftError
         return wire.read_request(bytes(self._receive(length)))
@@ -75,13 +82,12 @@ class Channel:
             for _, event in poll.poll(0)
         )
 
-    def stream(self, buffer: memoryview) -> Iterator[memoryview]:
-        """Yield what the service sends, in parts of *buffer*, until its end."""
-        while True:
-            count = self._fill(buffer)
-            if not count:
-                return
-            yield buffer[:count]
+    @property
+    def pipe(self) -> int:
+        """What an upload comes through, as a descriptor."""
+        if self._pipe is None:
+            raise ServiceLeftError
+        return self._pipe
 
     def piece(self, content: bytes | memoryview) -> None:
         """Send a piece of what is downloaded."""
@@ -111,6 +117,8 @@ class Channel:
 
     def close(self) -> None:
         """Let go of the connection; what was said is still heard."""
+        if self._pipe is not None:
+            os.close(self._pipe)
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_WR)
             # Unread bytes would turn our last words into an error at the other end.

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from backendai_hub.core.errors import HubError, UnavailableError
 from backendai_hub.storage import wire
 from backendai_hub.storage.ops import Operation
+from backendai_hub.storage.pipe import CutError, Pipe, ReaderLeftError
 
 log = logging.getLogger("backendai_hub.storage")
 
 T = TypeVar("T")
+S = TypeVar("S")
 MOST_READ: Final = 256 << 10
 
 
@@ -42,9 +44,14 @@ class Connection:
         sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
         wire.widen(sock)
 
-    async def ask(self, operation: Operation[Any]) -> None:
-        """Send what is to be done."""
-        await self.send(wire.frame(wire.Request(operation)))  # type: ignore[arg-type]
+    async def ask(self, operation: Operation[Any], stream: Pipe | None = None) -> None:
+        """Send what is to be done, and the end of a stream that it is done with."""
+        frame = wire.frame(wire.Request(operation))  # type: ignore[arg-type]
+        if stream is not None:
+            sent = socket.send_fds(self._sock, [frame[:1]], [stream.reader])
+            stream.hand_on()
+            frame = frame[sent:]
+        await self.send(frame)
 
     async def hear(self, *, within: float | None = None) -> wire.Reply:
         """Wait for the next word of the worker; a refusal is raised."""
@@ -73,9 +80,9 @@ class Connection:
             async with asyncio.timeout(self._deadline):
                 await self._loop.sock_sendall(self._sock, content)
         except TimeoutError as error:
-            raise self._silent(self._deadline) from error
+            raise self.silent() from error
         except OSError as error:
-            raise self._ended() from error
+            raise self.ended() from error
 
     def _send_at_once(self, content: memoryview) -> memoryview:
         """Send what there is room for; mostly there is, and nobody has to wait."""
@@ -84,7 +91,7 @@ class Connection:
         except BlockingIOError:
             return content
         except OSError as error:
-            raise self._ended() from error
+            raise self.ended() from error
 
     async def receive(self, most: int) -> bytes:
         """Return what has arrived, at least one byte."""
@@ -92,19 +99,12 @@ class Connection:
             async with asyncio.timeout(self._deadline):
                 arrived = await self._loop.sock_recv(self._sock, most)
         except TimeoutError as error:
-            raise self._silent(self._deadline) from error
+            raise self.silent() from error
         except OSError as error:
-            raise self._ended() from error
+            raise self.ended() from error
         if not arrived:
-            raise self._ended()
+            raise self.ended()
         return arrived
-
-    def end_stream(self) -> None:
-        """Say that nothing more follows."""
-        try:
-            self._sock.shutdown(socket.SHUT_WR)
-        except OSError as error:
-            raise self._ended() from error
 
     def close(self) -> None:
         """End it; the worker stops what nobody waits for."""
@@ -121,23 +121,30 @@ class Connection:
                 while count:
                     part = await self._loop.sock_recv(self._sock, count)
                     if not part:
-                        raise self._ended()
+                        raise self.ended()
                     parts.append(part)
                     count -= len(part)
         except TimeoutError as error:
-            raise self._silent(deadline) from error
+            raise self.silent(deadline) from error
         except OSError as error:
-            raise self._ended() from error
+            raise self.ended() from error
         return b"".join(parts)
 
-    def _silent(self, seconds: float) -> HubError:
+    def open_pipe(self) -> Pipe:
+        """Make what a stream goes through."""
+        return Pipe(self._deadline)
+
+    def silent(self, seconds: float | None = None) -> HubError:
+        """Say that the worker is silent, and have it looked at."""
+        seconds = self._deadline if seconds is None else seconds
         self._on_silence()
         return SilentError(
             f"storage host {self._host} has not answered for {seconds:g} s; try again"
             " later"
         )
 
-    def _ended(self) -> HubError:
+    def ended(self) -> HubError:
+        """Say that the worker is gone."""
         return UnavailableError(
             f"storage host {self._host}: its worker has ended meanwhile; try again"
         )
@@ -150,9 +157,12 @@ class SilentError(UnavailableError):
 class BodyWriter(Generic[T]):
     """Sends a stream to a worker. As a context it gives up what was not finished."""
 
-    def __init__(self, connection: Connection, operation: Operation[T]) -> None:
+    def __init__(
+        self, connection: Connection, operation: Operation[T], pipe: Pipe
+    ) -> None:
         self._connection = connection
         self._operation = operation
+        self._pipe = pipe
         # The worker may refuse while we are still sending.
         self._reply = asyncio.ensure_future(connection.hear(within=_FOREVER))
 
@@ -167,17 +177,38 @@ class BodyWriter(Generic[T]):
     ) -> None:
         await self.close()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it is the worker that is waited for."""
+        return self._pipe.is_full
+
     async def write(self, chunk: bytes | memoryview) -> None:
         """Send a part, as fast as it is written; raise why the worker refused it."""
+        await self._sent(self._pipe.write(chunk))
+
+    async def take(self, source: int, most: int) -> int | None:
+        """Send on what has come over a socket; see :meth:`.Pipe.take`."""
+        return await self._sent(self._pipe.take(source, most))
+
+    async def _sent(self, sending: Coroutine[Any, Any, S]) -> S:
         if self._reply.done():
+            sending.close()
             self._reply.result()
-        await self._connection.send(chunk)
+        try:
+            return await sending
+        except TimeoutError as error:
+            raise self._connection.silent() from error
+        except CutError as error:
+            raise self._connection.ended() from error
+        except ReaderLeftError:
+            # It has said why, or is gone.
+            await self.finish()
+            raise self._connection.ended() from None
 
     async def finish(self, *, deadline: float = 120.0) -> T:
         """End the stream and return what came of it, which is safe on the disk then."""
+        self._pipe.end()
         try:
-            if not self._reply.done():
-                self._connection.end_stream()
             async with asyncio.timeout(deadline):
                 reply = await asyncio.shield(self._reply)
         except TimeoutError as error:
@@ -192,6 +223,7 @@ class BodyWriter(Generic[T]):
 
     async def close(self) -> None:
         """Cut the stream off where it is, unless it is finished."""
+        self._pipe.end()
         self._reply.cancel()
         await asyncio.gather(self._reply, return_exceptions=True)
         self._connection.close()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from typing import Final
+import threading
+from typing import Final, Self
 
 from backendai_hub.safefs.opening import open_beneath
 
@@ -13,6 +14,7 @@ _SYNC_WRITE: Final = 2
 _SYNC_WAIT: Final = 1 | 2 | 4
 _STEP: Final = 8 << 20
 _BEHIND: Final = 64 << 20
+_MOST: Final = 2 * _BEHIND
 _CANNOT: Final = frozenset({errno.EINVAL, errno.ESPIPE, errno.ENOSYS})
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -57,6 +59,18 @@ def write_at(descriptor: int, content: memoryview, offset: int) -> int:
     return offset
 
 
+def move_in(pipe: int, descriptor: int, offset: int, most: int) -> int:
+    """Move bytes from a pipe into a file; return how many, 0 at the pipe's end."""
+    try:
+        return os.splice(pipe, descriptor, most, offset_dst=offset)
+    except OSError as error:
+        if error.errno not in _CANNOT:
+            raise
+    content = os.read(pipe, most)
+    write_at(descriptor, memoryview(content), offset)
+    return len(content)
+
+
 def sync_filesystem(folder: int) -> None:
     """Have everything on the disk that was written to this filesystem."""
     if _libc.syncfs(ctypes.c_int(folder)):
@@ -65,24 +79,71 @@ def sync_filesystem(folder: int) -> None:
 
 
 class Window:
-    """Has a growing file written to the disk while it grows.
+    """Has a growing file written to the disk while it grows, by a thread of its own.
 
     Otherwise the last word, that all of it is safe, would take as long as everything
-    before; and one large upload would fill the memory that all share.
+    before; and one large upload would fill the memory that all share. As a context it
+    ends with whatever failed.
     """
 
     def __init__(self, descriptor: int, start: int) -> None:
         self._descriptor = descriptor
-        self._begun = self._ended = start
+        self._start = self._end = self._safe = start
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_over = False
+        self._error: OSError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
 
     def reach(self, end: int) -> None:
-        """Note that the file goes up to *end* now."""
-        while end - self._begun >= _STEP:
-            self._sync(self._begun, _STEP, _SYNC_WRITE)
-            self._begun += _STEP
-            if self._begun - self._ended > _BEHIND:
-                self._sync(self._ended, _STEP, _SYNC_WAIT)
-                self._ended += _STEP
+        """Note that the file goes up to *end* now; wait if much of it is not safe.
+
+        Raises :class:`OSError` if some of it could not be written.
+        """
+        if self._thread is None:
+            if end - self._start < _STEP:
+                return
+            self._thread = threading.Thread(target=self._write, daemon=True)
+            self._thread.start()
+        with self._changed:
+            self._end = end
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self._error is not None or end - self._safe <= _MOST
+            )
+            if self._error is not None:
+                raise self._error
+
+    def _write(self) -> None:
+        begun = self._start
+        try:
+            while self._awaits(begun + _STEP):
+                self._sync(begun, _STEP, _SYNC_WRITE)
+                begun += _STEP
+                if begun - self._safe > _BEHIND:
+                    self._sync(self._safe, _STEP, _SYNC_WAIT)
+                    with self._changed:
+                        self._safe += _STEP
+                        self._changed.notify_all()
+        except OSError as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _awaits(self, end: int) -> bool:
+        """Wait until the file goes so far; false if that will not be."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over or self._end >= end)
+            return not self._is_over
 
     def _sync(self, offset: int, length: int, flags: int) -> None:
         failed = _libc.sync_file_range(

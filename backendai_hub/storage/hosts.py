@@ -18,6 +18,7 @@ from backendai_hub.storage.connection import BodyReader, BodyWriter, Connection
 from backendai_hub.storage.drivers import make_driver
 from backendai_hub.storage.keeper import HostHealth, Keeper
 from backendai_hub.storage.ops import Operation, Progress
+from backendai_hub.storage.places import UNMARKED
 from backendai_hub.storage.turns import Turns
 from backendai_hub.storage.worker import Setup
 
@@ -35,9 +36,14 @@ class StorageHosts:
         described: Mapping[str, Any] | None = None,
         default: str = "",
         *,
+        mark: str = UNMARKED,
         on_change: Callable[[str, HostHealth], None] | None = None,
     ) -> None:
-        """Read ``c.HubService.storage_hosts`` strictly; start nothing yet."""
+        """Read ``c.HubService.storage_hosts`` strictly; start nothing yet.
+
+        *mark* tells what is this platform's where others keep things as well.
+        """
+        self._mark = mark
         self._configs: dict[str, HostConfig] = read_hosts(described or {})
         self.default = check_default(self._configs, default)
         """The host that is taken where nobody names one; may be empty."""
@@ -104,28 +110,31 @@ class StorageHosts:
         self, host: str, operation: Operation[T], *, deadline: float = DEADLINE
     ) -> BodyWriter[T]:
         """Begin a stream to the host, once it is ready to take it."""
-        connection, reply = await self._begin(host, operation, deadline)
+        connection = await self._connect(host, operation, deadline)
+        pipe = connection.open_pipe()
+        try:
+            await connection.ask(operation, pipe)
+            reply = await connection.hear()
+        except BaseException:
+            pipe.end()
+            connection.close()
+            raise
         assert isinstance(reply, wire.Go)
-        return BodyWriter(connection, operation)
+        return BodyWriter(connection, operation, pipe)
 
     async def download(
         self, host: str, operation: Operation[T], *, deadline: float = DEADLINE
     ) -> BodyReader[T]:
         """Begin a stream from the host; its head has come already."""
-        connection, reply = await self._begin(host, operation, deadline)
-        assert isinstance(reply, wire.Answer)
-        return BodyReader(connection, wire.read_answer(operation, reply))
-
-    async def _begin(
-        self, host: str, operation: Operation[Any], deadline: float
-    ) -> tuple[Connection, wire.Reply]:
         connection = await self._connect(host, operation, deadline)
         try:
             await connection.ask(operation)
-            return connection, await connection.hear()
+            reply = await connection.hear()
         except BaseException:
             connection.close()
             raise
+        assert isinstance(reply, wire.Answer)
+        return BodyReader(connection, wire.read_answer(operation, reply))
 
     async def _connect(
         self, host: str, operation: Operation[Any], deadline: float
@@ -158,7 +167,7 @@ class StorageHosts:
 
     def _make_keeper(self, name: str) -> Keeper:
         others = {n: c for n, c in self._configs.items() if n != name}
-        return Keeper(Setup(name, self._configs[name], others), self._tell)
+        return Keeper(Setup(name, self._configs[name], others, self._mark), self._tell)
 
     def _tell(self, name: str, health: HostHealth) -> None:
         level = logging.INFO if health.state == "ok" else logging.WARNING

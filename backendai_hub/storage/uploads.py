@@ -392,21 +392,33 @@ def _write(
     partial: _Partial, op: AppendUpload, channel: Channel, hashed: _Hash | None
 ) -> int:
     """Write the stream at the upload's end and return the new end."""
-    buffer = memoryview(bytearray(PIECE))
-    descriptor, end = partial.descriptor, op.offset
-    window = durable.Window(descriptor, end)
-    for part in channel.stream(buffer):
-        if partial.is_abandoned:
-            raise NotFoundError(_NO_SUCH)
-        if op.most is not None and end + len(part) - op.offset > op.most:
-            raise TooLargeError(
-                f"more than {op.most} bytes were sent; the upload is not longer"
-            )
-        if hashed is not None:
-            hashed.update(part)
-        end = durable.write_at(descriptor, part, end)
-        window.reach(end)
-    return end
+    pipe, descriptor, end = channel.pipe, partial.descriptor, op.offset
+    buffer = memoryview(bytearray(PIECE if hashed else 0))
+    with durable.Window(descriptor, end) as window:
+        while True:
+            most = PIECE if op.most is None else min(PIECE, op.offset + op.most - end)
+            if not most:
+                _expect_end(pipe, op)
+                return end
+            if hashed is None:
+                count = durable.move_in(pipe, descriptor, end, most)
+            else:
+                count = os.readv(pipe, [buffer[:most]])
+                hashed.update(buffer[:count])
+                durable.write_at(descriptor, buffer[:count], end)
+            if partial.is_abandoned:
+                raise NotFoundError(_NO_SUCH)
+            if not count:
+                return end
+            end += count
+            window.reach(end)
+
+
+def _expect_end(pipe: int, op: AppendUpload) -> None:
+    if os.read(pipe, 1):
+        raise TooLargeError(
+            f"more than {op.most} bytes were sent; the upload is not longer"
+        )
 
 
 def _make_hash(op: AppendUpload) -> _Hash | None:

@@ -2,9 +2,10 @@
 
 A connection carries one :class:`Request`. The worker says any number of
 :class:`~.ops.Progress` and then one :class:`Answer` or :class:`Refusal`. An upload's
-chunk follows the :class:`Go` of the worker, as it is, until the service shuts its side
-down. What is downloaded follows the first answer as :data:`pieces <PIECE>`, each with
-its length, up to one of length zero; a second answer or refusal says how it ended.
+chunk follows the :class:`Go` of the worker, as it is, through a pipe whose other end
+came with the request. What is downloaded follows the first answer as
+:data:`pieces <PIECE>`, each with its length, up to one of length zero; a second answer
+or refusal says how it ended.
 """
 
 from __future__ import annotations
