@@ -164,11 +164,11 @@ class Archive:
 
 @asynccontextmanager
 async def opened_archive(
-    database: Database, folder: Path, **host: Any
+    database: Database, folder: Path, *, mark: str = "ours", **host: Any
 ) -> AsyncIterator[Archive]:
     """Start a platform with a storage host in *folder*."""
     described = {"local": {"driver": "dir", "path": str(folder), **host}}
-    hosts = StorageHosts(described, "local")
+    hosts = StorageHosts(described, "local", mark=mark)
     hosts.start()
     try:
         await until(

@@ -37,10 +37,14 @@ def path_of(root: Path, place: ops.Place) -> Path:
 
 @asynccontextmanager
 async def running_hosts(
-    described: Mapping[str, Any], *, default: str = "", crash_at: str = ""
+    described: Mapping[str, Any],
+    *,
+    default: str = "",
+    crash_at: str = "",
+    mark: str = "ours",
 ) -> AsyncIterator[StorageHosts]:
     """Run storage hosts; their first workers die at *crash_at*, the next do not."""
-    hosts = StorageHosts(described, default)
+    hosts = StorageHosts(described, default, mark=mark)
     if crash_at:
         os.environ[VARIABLE] = crash_at
     try:

@@ -120,15 +120,6 @@ async def load_known(connection: AsyncConnection, host: str, scope: str) -> Know
     )
 
 
-async def list_ended_tasks(
-    connection: AsyncConnection, ids: Collection[str]
-) -> frozenset[str]:
-    """Return those of some ids that tasks had here which have ended."""
-    row = FolderTaskRow
-    query = select(row.id).where(row.id.in_(sorted(ids)), row.state.not_in(OPEN))
-    return frozenset(await connection.scalars(query)) if ids else frozenset()
-
-
 def _folders_of(host: str, scope: str) -> Any:
     return select(FolderRow.id).where(_lies_in(host, scope))
 

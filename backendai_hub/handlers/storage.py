@@ -5,7 +5,7 @@ from __future__ import annotations
 from backendai_hub.api.storage import RemainsPage, StorageCheck, StorageCheckRequest
 from backendai_hub.core.access import Action
 from backendai_hub.handlers.base import APIHandler, operation
-from backendai_hub.operations import storage_care as verbs
+from backendai_hub.operations import storage_checks as verbs
 
 
 class RemainsHandler(APIHandler):

@@ -2,37 +2,20 @@
 
 Whatever happens, a row tells of what is on a disk: it is written first. What no row
 tells of was left by a crash, a restored database or a host that was away. It is noted,
-with the database's time, when it is seen for the first time. What nobody can miss
-(halves of uploads, copies and removals, scopes of people who are gone) is removed after
-a time of grace; folders and what was thrown away in them are reported, and removed when
-an administrator says so.
+with the database's time, when it is seen for the first time, and removed after a time
+of grace by whom :mod:`.remain_rules` say.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Collection, Mapping
-from datetime import timedelta
-from types import MappingProxyType
-from typing import Final, Literal
+from collections.abc import Collection
+from typing import Final
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.api.storage import (
-    Remain,
-    RemainsPage,
-    StorageCheck,
-    StorageCheckRequest,
-)
 from backendai_hub.core.audit import Act
-from backendai_hub.core.errors import (
-    HubError,
-    InvalidRequestError,
-    MalformedRequestError,
-    NotFoundError,
-)
+from backendai_hub.core.errors import HubError, NotFoundError
 from backendai_hub.core.times import format_time
 from backendai_hub.db import quota_scopes, storage_remains
 from backendai_hub.db.engine import Transaction
@@ -41,6 +24,12 @@ from backendai_hub.db.storage_remains import Known, RemainRecord, Thing
 from backendai_hub.operations.file_trash import empty_old_trash
 from backendai_hub.operations.folder_work import LONG
 from backendai_hub.operations.platform import Platform
+from backendai_hub.operations.remain_rules import (
+    SCOPE,
+    find_strange,
+    is_known,
+    may_go,
+)
 from backendai_hub.storage.ops import (
     ListRemains,
     ListScopes,
@@ -48,107 +37,11 @@ from backendai_hub.storage.ops import (
     RemoveRemain,
     RemoveScope,
 )
-from backendai_hub.storage.places import TASK
 
 log = logging.getLogger("backendai_hub.storage")
 
-SCOPE: Final = "scope"
-MISSING: Final = "missing"
-WAIT_SECONDS: Final = 20.0
-"""So long who asks for a check waits; then it goes on alone."""
-_CHECK: Final = "check storage"
-_LONGEST: Final = 256
-_PAGE: Final = 1000
-
-REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "folder": "no folder has this id any more",
-        "trash": "the folder that this was thrown away in is gone",
-        "upload": "there is no such upload any more",
-        "removing": "its removal was not ended",
-        "cloning": "its copying was not ended",
-        "staging": "it was not ended when the storage's worker was",
-        "unknown": "the platform puts nothing here; look at it yourself",
-        SCOPE: "its user or project is gone",
-        MISSING: "the folder is not on the storage",
-    }
-)
-UNMISSED: Final = frozenset({"upload", "removing", "cloning", "staging", SCOPE})
-"""What is removed without asking: it was never complete, or is on its way out."""
-REPAIRED: Final = UNMISSED | {"folder", "trash"}
-"""What is removed when an administrator says so."""
-
-
-def find_strange(things: Collection[Thing], known: Known) -> dict[Thing, str]:
-    """Choose what nobody knows, with the reason in words."""
-    there = {thing.name for thing in things if thing.kind == "folder"}
-    strange = [thing for thing in things if not _is_known(thing, known)]
-    strange += [Thing(MISSING, one) for one in known.settled - there - known.busy]
-    if not known.has_owner and not known.folders and not known.is_unmanaged:
-        strange.append(Thing(SCOPE, ""))
-    return {
-        Thing(thing.kind, thing.name[:_LONGEST]): REASONS[thing.kind]
-        for thing in strange
-    }
-
-
-def _is_known(thing: Thing, known: Known) -> bool:
-    alive = known.folders | known.busy
-    if thing.kind == "upload":
-        return thing.name in known.uploads
-    if thing.kind in {"folder", "trash", "cloning"}:
-        return thing.name in alive
-    if thing.kind == "staging":
-        return thing.name.startswith(TASK) and thing.name[len(TASK) :] in known.tasks
-    if thing.kind == "removing":
-        return thing.name.removesuffix(".trash") in alive
-    return False
-
-
-def choose_remover(
-    thing: Thing, scope: str, ended: Collection[str]
-) -> Literal["alone", "repair", "no"]:
-    """Tell who removes something: the platform alone, when that is said, or nobody.
-
-    An unmanaged folder may be another platform's, too, and what lies in it be of use
-    there. Of what nobody knows here only what our own tasks have left is surely ours:
-    those that have *ended*.
-    """
-    if storage_remains.is_unmanaged(scope):
-        return "repair" if _task_of(thing) in ended else "no"
-    if thing.kind in UNMISSED:
-        return "alone"
-    return "repair" if thing.kind in REPAIRED else "no"
-
-
-def _task_of(thing: Thing) -> str:
-    """Return the id of the task that something is said to belong to, if any."""
-    if thing.kind != "staging" or not thing.name.startswith(TASK):
-        return ""
-    return thing.name.removeprefix(TASK)
-
-
-async def _list_ended(
-    connection: AsyncConnection, remains: Collection[RemainRecord]
-) -> frozenset[str]:
-    """Find which of our tasks that have ended left some of this."""
-    tasks = {_task_of(Thing(one.kind, one.name)) for one in remains}
-    return await storage_remains.list_ended_tasks(connection, tasks - {""})
-
-
-def may_go(
-    thing: Thing, scope: str, known: Known, ended: Collection[str], *, repair: bool
-) -> bool:
-    """Tell whether something is to be removed, once its time of grace is over.
-
-    Without being asked nothing is touched in scopes that this platform has not made:
-    somebody else may use the storage, too.
-    """
-    remover = choose_remover(thing, scope, ended)
-    if repair:
-        return remover != "no"
-    return remover == "alone" and (known.is_ours or known.has_owner)
-
+CHECK: Final = "check storage"
+"""So begin the names of looks that somebody has asked for."""
 
 # --- looking -----------------------------------------------------------------------
 
@@ -270,8 +163,7 @@ async def _remove(
         if await _is_known_now(tx, remain, known):
             await storage_remains.forget(tx, host, scope, thing)
             return False
-        ended = await _list_ended(tx.connection, [remain])
-        if not may_go(thing, scope, known, ended, repair=repair):
+        if not may_go(thing, scope, known, repair=repair):
             return False
         if not await storage_remains.intend_removal(tx, remain):
             return False
@@ -315,7 +207,7 @@ async def _is_known_now(tx: Transaction, remain: RemainRecord, known: Known) -> 
                 tx.connection, remain.host, remain.scope
             )
         )
-    return _is_known(Thing(remain.kind, remain.name), known)
+    return is_known(Thing(remain.kind, remain.name), known)
 
 
 async def care(platform: Platform) -> int:
@@ -341,89 +233,6 @@ def awake(platform: Platform) -> list[str]:
     ]
 
 
-# --- for administrators ------------------------------------------------------------
-
-
-class RemainsQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of what was found: on one host, and from where on."""
-
-    host: str | None = None
-    limit: int = 200
-    after: str | None = None
-
-
-async def list_remains(platform: Platform, query: RemainsQuery) -> RemainsPage:
-    """List what was found on storage hosts and belongs to nobody."""
-    if not 1 <= query.limit <= _PAGE:
-        raise InvalidRequestError(f"limit: {query.limit} is not between 1 and {_PAGE}")
-    hosts = [query.host] if query.host is not None else platform.storage.names()
-    after = None if query.after is None else _read_cursor(query.after)
-    async with platform.database.read() as connection:
-        now = await read_time(connection)
-        found = await storage_remains.list_remains(
-            connection, hosts, after=after, limit=query.limit + 1
-        )
-        ended = await _list_ended(connection, found)
-    page = found[: query.limit]
-    until = now - platform.settings.storage_grace
-    following = None
-    if len(found) > query.limit:
-        last = page[-1]
-        following = "/".join((last.host, last.scope, last.kind, last.name))
-    return RemainsPage(
-        items=[_show(one, ended, is_due=one.found_at <= until) for one in page],
-        next=following,
-        running=any(name.startswith(_CHECK) for name in platform.folder_work.names()),
-    )
-
-
-def _read_cursor(after: str) -> tuple[str, str, str, str]:
-    parts = after.split("/", 3)
-    if len(parts) != 4 or "\0" in after:
-        raise MalformedRequestError("after: not a cursor of this list")
-    host, scope, kind, name = parts
-    return host, scope, kind, name
-
-
-def _show(remain: RemainRecord, ended: Collection[str], *, is_due: bool) -> Remain:
-    thing = Thing(remain.kind, remain.name)
-    return Remain(
-        host=remain.host,
-        scope=remain.scope,
-        kind=remain.kind,
-        name=remain.name,
-        reason=remain.reason,
-        found_at=format_time(remain.found_at) or "",
-        removable=choose_remover(thing, remain.scope, ended),
-        is_due=is_due,
-    )
-
-
-async def check_storage(
-    platform: Platform, who: str, body: StorageCheckRequest
-) -> StorageCheck:
-    """Look through hosts now; with ``repair`` remove what has had its time."""
-    if body.host is not None and body.host not in platform.storage.names():
-        raise NotFoundError(f"there is no storage host {body.host[:64]!r}")
-    asked = platform.storage.names() if body.host is None else (body.host,)
-    hosts = [name for name in awake(platform) if name in asked]
-
-    async def work() -> int:
-        await look_through(platform, hosts)
-        if not body.repair:
-            return 0
-        return await remove_remains(platform, hosts, repair=True, who=who)
-
-    name = f"{_CHECK} {body.repair} {' '.join(hosts)}"
-    checking = platform.folder_work.begin(name, work)
-    done, _ = await asyncio.wait([checking], timeout=WAIT_SECONDS)
-    page = await list_remains(platform, RemainsQuery(host=body.host, limit=_PAGE))
-    return StorageCheck(
-        hosts=hosts,
-        silent=sorted(set(asked) - set(hosts)),
-        running=not done,
-        removed=checking.result() if done else 0,
-        items=page.items,
-        next=page.next,
-        grace_hours=platform.settings.storage_grace / timedelta(hours=1),
-    )
+def is_checking(platform: Platform) -> bool:
+    """Tell whether hosts are being looked through because somebody asked for it."""
+    return any(name.startswith(CHECK) for name in platform.folder_work.names())

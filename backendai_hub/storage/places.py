@@ -3,7 +3,8 @@
 Inside a scope, beside its folders, lies what belongs to them but is not theirs to see:
 uploads that are not complete, what was thrown away, what is being removed or made.
 All of it counts in the scope's quota. A place that is not managed has the same in its
-own folder ``.backendai``.
+own folder ``.backendai``: what was thrown away there is everybody's, and all else lies
+in a folder called by the *mark* of its platform, since others may use the place, too.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ TASK: Final = "task-"
 """So the names begin, in the last of these, of what belongs to tasks."""
 OURS: Final = ".backendai"
 """Where an unmanaged folder keeps what is not for people to see."""
+UNMARKED: Final = "unmarked"
+"""The mark of a platform that was given none."""
 FOLDER_MODE: Final = 0o755
 PRIVATE_MODE: Final = 0o700
 
@@ -45,8 +48,10 @@ PRIVATE_MODE: Final = 0o700
 class Ground:
     """The root of a host, opened anew for each operation, so that it is still it."""
 
-    def __init__(self, config: HostConfig) -> None:
+    def __init__(self, config: HostConfig, mark: str = UNMARKED) -> None:
         self._config = config
+        self.marked = (OURS, mark)
+        """Where, in an unmanaged folder, only this platform keeps things."""
         owner = config.read_owner()
         self.owner = Owner(*owner) if owner else None
 
@@ -114,7 +119,8 @@ class Ground:
     @contextmanager
     def beside(self, place: Place, *names: str) -> Iterator[int]:
         """Open a folder of ours that belongs to *place*, making it if it is missing."""
-        with self._beside(place) as base, in_words(()):
+        shared = names[:1] == (TRASH,)
+        with self._beside(place, shared=shared) as base, in_words(()):
             opened = make_folders(base, names, mode=PRIVATE_MODE)
         try:
             yield opened
@@ -132,10 +138,11 @@ class Ground:
             yield root, parts
 
     @contextmanager
-    def _beside(self, place: Place) -> Iterator[int]:
+    def _beside(self, place: Place, *, shared: bool) -> Iterator[int]:
         if place.unmanaged:
+            ours = (OURS,) if shared else self.marked
             with self._unmanaged(place.unmanaged) as folder:
-                opened = make_folders(folder, [OURS], mode=PRIVATE_MODE)
+                opened = make_folders(folder, ours, mode=PRIVATE_MODE)
             try:
                 yield opened
             finally:

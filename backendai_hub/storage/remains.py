@@ -33,7 +33,6 @@ from backendai_hub.storage.ops import (
 )
 from backendai_hub.storage.places import (
     CLONING,
-    OURS,
     REMOVING,
     STAGING,
     TRASH,
@@ -64,10 +63,10 @@ def list_remains(host: Host, op: ListRemains, channel: Channel) -> Names:
 
 
 def _find_kept(host: Host, place: Place) -> set[str]:
-    """Find what an unmanaged folder keeps of ours, if it keeps anything."""
+    """Find what an unmanaged folder keeps of this platform, if it keeps anything."""
     with host.ground.folder(_check_unmanaged(place)) as folder:
         try:
-            ours = open_folder(folder, [OURS])
+            ours = open_folder(folder, host.ground.marked)
         except (FileNotFoundError, NotADirectoryError):
             return set()
         try:

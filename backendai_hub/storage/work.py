@@ -26,7 +26,7 @@ from backendai_hub.storage.drivers.base import StorageDriver
 from backendai_hub.storage.durable import list_names
 from backendai_hub.storage.holding import hold, share
 from backendai_hub.storage.ops import Operation, Place
-from backendai_hub.storage.places import OURS, STAGING, TASK, Ground
+from backendai_hub.storage.places import OURS, STAGING, TASK, UNMARKED, Ground
 
 log = logging.getLogger("backendai_hub.storage.worker")
 
@@ -40,6 +40,8 @@ class Host:
     driver: StorageDriver
     others: Mapping[str, HostConfig] = field(default_factory=dict)
     """The other hosts, to copy from."""
+    mark: str = UNMARKED
+    """What tells this platform's things from others' where both may be."""
     capabilities: frozenset[str] | None = None
     """What the driver can do; ``None`` until it is prepared."""
     writing: set[str] = field(default_factory=set)
@@ -59,7 +61,7 @@ class Host:
     """Where somebody has looked for that."""
 
     def __post_init__(self) -> None:
-        self.ground = Ground(self.config)
+        self.ground = Ground(self.config, self.mark)
 
     @property
     def owner(self) -> Owner | None:
@@ -137,7 +139,7 @@ class Host:
             return self.ground
         if other not in self.others:
             raise UnavailableError(f"storage host {other} is not on this machine")
-        return Ground(self.others[other])
+        return Ground(self.others[other], self.mark)
 
 
 Work = Callable[[Host, Any, Channel], Any]

@@ -40,6 +40,7 @@ from backendai_hub.storage import (
 from backendai_hub.storage.channel import Channel, ServiceLeftError
 from backendai_hub.storage.configuration import HostConfig
 from backendai_hub.storage.drivers import make_driver
+from backendai_hub.storage.places import UNMARKED
 from backendai_hub.storage.privileges import (
     FILES,
     SYS_ADMIN,
@@ -102,6 +103,7 @@ class Setup(msgspec.Struct, frozen=True):
     name: str
     config: HostConfig
     others: dict[str, HostConfig] = {}
+    mark: str = UNMARKED
 
 
 class Worker:
@@ -244,7 +246,8 @@ def main() -> None:
     config = setup.config
     driver = make_driver(config.driver, setup.name, config.path, config.options)
     keep_capabilities((*FILES, SYS_ADMIN) if driver.needs_admin else FILES)
-    worker = Worker(Host(setup.name, config, driver, others=setup.others))
+    host = Host(setup.name, config, driver, setup.others, setup.mark)
+    worker = Worker(host)
     while True:
         message, descriptors, *_ = socket.recv_fds(control, 1, 16)
         if not message:

@@ -18,9 +18,9 @@ from backendai_hub.api.storage import StorageCheckRequest
 from backendai_hub.core.access import Principal
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.tenancy import Role
-from backendai_hub.core.vfolders import Folder, FolderStatus, TaskKind, TaskState
+from backendai_hub.core.vfolders import Folder, FolderStatus
 from backendai_hub.db.engine import Database
-from backendai_hub.db.folder_tasks import end_task, insert_task
+from backendai_hub.db.storage_remains import Thing, note_found
 from backendai_hub.db.tables import (
     FolderRow,
     QuotaScopeRow,
@@ -28,6 +28,7 @@ from backendai_hub.db.tables import (
     UploadRow,
 )
 from backendai_hub.operations import storage_care as verbs
+from backendai_hub.operations import storage_checks as checks
 from backendai_hub.operations.file_tasks import begin_copy
 from backendai_hub.operations.folder_access import authorize_folder
 from backendai_hub.operations.nouns import purge_noun
@@ -42,7 +43,7 @@ from backendai_hub.storage.ops import (
     WriteText,
 )
 from tests.folders import Archive, opened_archive
-from tests.storage import new_id
+from tests.storage import Desk, new_id, running_hosts
 
 
 @pytest.fixture
@@ -303,7 +304,7 @@ async def test_a_folder_whose_place_is_gone_is_told(archive: Archive):
 async def test_administrators_ask_for_it_and_are_told(archive: Archive):
     house = await House.new(archive)
     lost = await house.lose_a_folder()
-    told = await verbs.check_storage(archive.platform, "root", StorageCheckRequest())
+    told = await checks.check_storage(archive.platform, "root", StorageCheckRequest())
     assert (told.hosts, told.silent, told.removed) == (["local"], [], 0)
     (item,) = told.items
     assert (item.kind, item.name, item.removable) == (
@@ -313,7 +314,7 @@ async def test_administrators_ask_for_it_and_are_told(archive: Archive):
     )
     assert not item.is_due
     await house.grow_old()
-    told = await verbs.check_storage(
+    told = await checks.check_storage(
         archive.platform, "root", StorageCheckRequest(host="local", repair=True)
     )
     assert (told.removed, told.items) == (1, [])
@@ -378,7 +379,7 @@ async def make_unmanaged(archive: Archive, tmp_path: Path, name: str) -> Folder:
     return await archive.make(admin, name, unmanaged_path=str(inside))
 
 
-async def test_of_an_unmanaged_folder_only_what_our_tasks_left_goes_when_that_is_said(
+async def test_what_we_left_in_an_unmanaged_folder_goes_when_that_is_said(
     archive: Archive, tmp_path: Path
 ):
     house = await House.new(archive)
@@ -387,31 +388,54 @@ async def test_of_an_unmanaged_folder_only_what_our_tasks_left_goes_when_that_is
     assert await house.look() == []
     assert list(inside.iterdir()) == [], "looking leaves nothing"
     place = Place(unmanaged=str(inside))
-    upload, task, ours = new_id(), new_id(), new_id()
+    upload, task = new_id(), f"task-{new_id()}"
     await house.call(BeginUpload(place=place, upload_id=upload))
-    async with archive.platform.database.transaction() as tx:
-        await insert_task(tx, ours, TaskKind.COPY, made.id)
-        await end_task(tx, ours, TaskState.DONE)
-    for one in (task, ours):
-        (inside / ".backendai" / ".staging" / f"task-{one}").mkdir(parents=True)
+    kept = inside / ".backendai"
+    (kept / "ours" / ".staging" / task).mkdir(parents=True)
     await house.call(WriteText(place=place, path="mine", content=b"people's"))
     mine = TrashEntry(place=place, path="mine", entry_id=new_id(), at="2026")
     await house.call(mine)
 
-    theirs = [("staging", f"task-{task}"), ("upload", upload)]
-    left = ("staging", f"task-{ours}")
-    assert await house.look() == sorted([left, *theirs])
-    page = await verbs.list_remains(archive.platform, verbs.RemainsQuery())
+    assert await house.look() == [("staging", task), ("upload", upload)]
+    page = await checks.list_remains(archive.platform, checks.RemainsQuery())
     assert {one.scope for one in page.items} == {f"folder-{made.id}"}
-    removable = {(one.kind, one.name): one.removable for one in page.items}
-    assert removable == {left: "repair", theirs[0]: "no", theirs[1]: "no"}
+    assert {one.removable for one in page.items} == {"repair"}
     await house.grow_old()
-    assert await house.clean() == 0, "another platform may use it, too"
-    assert await house.clean(repair=True) == 1
-    assert await house.look() == theirs, "of use for another platform, maybe"
-    kept = inside / ".backendai"
-    assert [one.name for one in (kept / ".uploads").iterdir()] == [upload]
-    assert list((kept / ".trash").rglob("entry")) != []
+    assert await house.clean() == 0, "the folder is somebody else's"
+    assert await house.clean(repair=True) == 2
+    assert await house.look() == []
+    assert list((kept / "ours" / ".uploads").iterdir()) == []
+    assert list((kept / ".trash").rglob("entry")) != [], "people's own"
+
+
+async def test_what_another_platform_has_on_its_way_is_neither_seen_nor_removed(
+    archive: Archive, tmp_path: Path
+):
+    house = await House.new(archive)
+    made = await make_unmanaged(archive, tmp_path, "sets")
+    inside = tmp_path / "sets" / "one"
+    place = Place(unmanaged=str(inside))
+    described = {"path": str(tmp_path / "b"), "unmanaged_roots": [str(tmp_path)]}
+    theirs = new_id()
+    async with running_hosts({"local": described}, mark="theirs") as other:
+        begun = BeginUpload(place=place, upload_id=theirs)
+        await other.call("local", begun)
+        old = inside / ".backendai" / ".uploads"
+        old.mkdir()
+        (old / new_id()).write_bytes(b"nobody's mark")
+
+        assert await house.look() == []
+        async with archive.platform.database.transaction() as tx:
+            await note_found(
+                tx, "local", f"folder-{made.id}", {Thing("upload", theirs): "lost"}
+            )
+        await house.grow_old()
+        assert await house.clean(repair=True) == 1, "forgotten, for it is not there"
+        assert len(list(old.iterdir())) == 1
+        desk = Desk(other, place)
+        await desk.send(theirs, b"content")
+        assert (await desk.finish(theirs, "a", 7)).size == 7
+    assert (inside / "a").read_bytes() == b"content"
 
 
 async def test_what_is_on_its_way_to_one_place_by_another_name_belongs_to_somebody(
