@@ -19,7 +19,13 @@ from backendai_hub.core.vfolders import TaskKind, TaskState
 from backendai_hub.db import folder_tasks, quota_scopes
 from backendai_hub.db.folder_tasks import TaskRecord
 from backendai_hub.db.folders import FolderRecord
-from backendai_hub.operations.files import change_of, find_entry, stat_entry
+from backendai_hub.operations.files import (
+    NOTHING,
+    Change,
+    change_of,
+    find_entry,
+    stat_entry,
+)
 from backendai_hub.operations.folder_access import (
     OpenFolder,
     place_for,
@@ -221,12 +227,16 @@ async def _work(platform: Platform, task: TaskRecord, verb: Any) -> None:
         placed: Placed = await verb(platform, task, folder, notes)
     except HubError as error:
         if not is_passing(error):
-            await _fail(platform, task, folder, error)
+            await _fail(platform, task, folder, error.message)
             await _forget(platform, task, folder)
         raise
     finally:
         await notes.close()
-    await _end(platform, task, folder, placed)
+    if placed.refused:
+        came = f"{placed.refused}; of all entries {placed.files} have come before"
+        await _fail(platform, task, folder, came, change_of(placed))
+    else:
+        await _end(platform, task, folder, placed)
     await _forget(platform, task, folder)
 
 
@@ -259,15 +269,20 @@ async def _end(
 
 
 async def _fail(
-    platform: Platform, task: TaskRecord, folder: FolderRecord, error: HubError
+    platform: Platform,
+    task: TaskRecord,
+    folder: FolderRecord,
+    error: str,
+    came: Change = NOTHING,
 ) -> None:
+    """End a task that was refused, and count what came before it was."""
     async with platform.database.transaction() as tx:
-        ended = await folder_tasks.end_task(
-            tx, task.id, TaskState.FAILED, error=error.message
-        )
+        ended = await folder_tasks.end_task(tx, task.id, TaskState.FAILED, error=error)
         if ended:
-            await quota_scopes.give_back(tx, folder, room_of(task))
-            text = f"{task.kind} in {folder.name}: {error.message}"
+            await quota_scopes.settle(
+                tx, folder, reserved=room_of(task), used=came.used, files=came.files
+            )
+            text = f"{task.kind} in {folder.name}: {error}"
             kind = EventKind.FOLDER_FAILED
             tell(tx, kind, folder, text, actor=task.actor)
             await tell_beginner(tx, kind, folder, task, text, actor=task.actor)

@@ -196,6 +196,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     reserved: quota_scopes.Room = quota_scopes.Room()
 
 
+NOTHING: Final = Change()
+
+
 def change_of(placed: Placed) -> Change:
     """Return what is used more because of what came, and less because of what went."""
     return Change(

@@ -8,7 +8,7 @@ both there it has not; but where a file system moves by two names of one file, a
 are there, it has.
 
 What is unpacked into a folder that exists appears entry by entry, each by such a step:
-whoever goes on does so with the rest.
+whoever goes on does so with the rest. Where the rest cannot appear, what has counts.
 
 Only one attempt at a time works for a task, in whatever process: who lost the lead of
 the platform may have workers that end later than their successors begin.
@@ -27,7 +27,7 @@ from uuid import uuid4
 
 import msgspec
 
-from backendai_hub.core.errors import InvalidRequestError, UnavailableError
+from backendai_hub.core.errors import HubError, InvalidRequestError, UnavailableError
 from backendai_hub.safefs.entries import Kind, exists, look_at
 from backendai_hub.safefs.errors import EntryExistsError, EntryMissingError, in_words
 from backendai_hub.safefs.extracting import merge
@@ -139,6 +139,9 @@ class Desk:
         is_made = exists(self._tree.fileno(), _MADE)
         if note is not None and not is_made:
             return note.placed
+        if note is not None and note.placed.refused:
+            self._tree.remove((_MADE,))
+            return note.placed
         if note is not None and note.merges:
             # Some of it has appeared: it is gone on with, also after a power cut.
             return self._merge(tree, target, conflict, note.placed)
@@ -209,7 +212,10 @@ class Desk:
             return self._appear(tree, target, conflict, make)
         made = self._make(make)
         # The folder that it was unpacked into goes away again.
-        said = _tell(made, target, Tally(), files=made.files - 1)
+        made = msgspec.structs.replace(made, files=made.files - 1)
+        with self._tree.enter((_MADE,)) as top:
+            replaced = _find_replaced(top, tree, target, conflict)
+        said = _tell(made, target, replaced)
         self._write_note(said, merges=True)
         crashpoint("making.noted")
         return self._merge(tree, target, conflict, said)
@@ -218,17 +224,40 @@ class Desk:
         self, tree: Tree, target: Parts, conflict: Conflict, placed: Placed
     ) -> Placed:
         tally = Tally()
-        try:
-            with self._tree.enter((_MADE,)) as top:
+        with self._tree.enter((_MADE,)) as top:
+            try:
                 _drop_linked(top, tree, target, conflict)
+                # Before a crash the others may have been replaced already.
+                ahead = _find_replaced(top, tree, target, conflict)
+                tally.bytes = placed.replaced_bytes - ahead.bytes
+                tally.entries = placed.replaced_files - ahead.entries
                 merge(top, tree, target, conflict, tally)
-            tree.sync_folder(target)
-        except BaseException:
-            self._clear()
-            raise
+                tree.sync_folder(target)
+            except UnavailableError:
+                raise  # it is gone on with, later
+            except HubError as error:
+                return self._stop(top, _tell(placed, target, tally), error)
         crashpoint("making.appeared")
         self._tree.remove((_MADE,))
         return _tell(placed, target, tally)
+
+    def _stop(self, top: Tree, placed: Placed, error: HubError) -> Placed:
+        """Tell what has come although the rest cannot; refuse if nothing has."""
+        left = top.usage()
+        if left.entries >= placed.files:
+            self._clear()
+            raise error
+        came = msgspec.structs.replace(
+            placed,
+            bytes=placed.bytes - left.bytes,
+            kept=placed.kept - left.kept,
+            files=placed.files - left.entries,
+            refused=error.message,
+        )
+        self._write_note(came, merges=True)
+        crashpoint("making.stopped")
+        self._tree.remove((_MADE,))
+        return came
 
     def _clear(self) -> None:
         """Begin anew; the note goes first, without which nothing ever appeared."""
@@ -261,19 +290,29 @@ def _drop_linked(top: Tree, tree: Tree, target: Parts, conflict: Conflict) -> No
                 os.unlink(name, dir_fd=top.fileno())
 
 
+def _find_replaced(top: Tree, tree: Tree, target: Parts, conflict: Conflict) -> Tally:
+    """Count what goes from the folder *target* when what is in *top* comes there."""
+    tally = Tally()
+    if conflict is Conflict.REPLACE:
+        with in_words(target), tree.enter(target) as into:
+            for name in durable.list_names(top.fileno()):
+                with suppress(FileNotFoundError):
+                    found = look_at(into.fileno(), name)
+                    if not stat.S_ISDIR(found.st_mode):  # those are not replaced
+                        tally.add(found)
+    return tally
+
+
 def _is(folder: int, name: str, wanted: os.stat_result) -> bool:
     with suppress(FileNotFoundError):
         return os.path.samestat(look_at(folder, name), wanted)
     return False
 
 
-def _tell(
-    placed: Placed, parts: Parts, tally: Tally, *, files: int | None = None
-) -> Placed:
+def _tell(placed: Placed, parts: Parts, tally: Tally) -> Placed:
     return msgspec.structs.replace(
         placed,
         path=show_path(parts),
-        files=placed.files if files is None else files,
         replaced_bytes=tally.bytes,
         replaced_files=tally.entries,
     )

@@ -122,6 +122,8 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     replaced_files: int = 0
     skipped: int = 0
     """Pipes, devices and, in archives, links, which were left out."""
+    refused: str = ""
+    """Why no more of an archive came than is told here; mostly all of it has."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import subprocess
 import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -154,6 +157,18 @@ class Shelf:
         return said
 
 
+@contextmanager
+def fixed(path: Path) -> Iterator[None]:
+    """Let nobody change or replace a file."""
+    marks = shutil.which("chattr")
+    if marks is None or subprocess.run([marks, "+i", path], check=False).returncode:
+        pytest.skip("no file can be made immutable here")
+    try:
+        yield
+    finally:
+        subprocess.run([marks, "-i", path], check=True)
+
+
 async def _refused(path: str, error: HubError) -> None:
     raise AssertionError(f"{path}: {error.message}")
 
@@ -259,6 +274,21 @@ async def test_what_is_said_to_be_used_is_what_is_there(archive: Archive, story:
     assert await shelf.is_right() == (4001, 2)
     await story(shelf)
     await shelf.is_right()
+
+
+async def test_what_came_of_an_archive_counts_though_the_rest_was_refused(
+    archive: Archive,
+):
+    shelf = await Shelf.new(archive)
+    await shelf.send("a.zip", _zipped("one", "three", "two"))
+    await shelf.mkdir("into")
+    await shelf.send("into/one", b"z" * 2000)
+    await shelf.send("into/two", b"z" * 300)
+    with fixed(shelf.path / "into" / "two"):
+        await shelf.unpack("a.zip", "into", "replace")
+        assert (await archive.tasks())[-1] == ("extract", "failed")
+        assert (shelf.path / "into" / "one").read_bytes() == b"w" * 700
+        assert (await shelf.is_right())[1] == 5
 
 
 async def test_holes_do_not_count_and_free_nothing(archive: Archive):

@@ -202,6 +202,38 @@ async def test_what_was_unpacked_by_a_second_name_is_gone_on_with(
         assert found == {**before, name: "one", "two": "two"}
 
 
+@pytest.mark.parametrize("is_refused", [True, False])
+async def test_what_has_come_of_an_archive_is_told_by_whoever_goes_on(
+    local, root, is_refused
+):
+    async with running_hosts(local, crash_at="making.noted") as hosts:
+        desk, pid = await Desk(hosts).make(), hosts.health()["local"].pid
+        here = path_of(root, desk.place)
+        pack(here / "z.zip", "one", "two", "up/three")
+        (here / "out").mkdir()
+        (here / "out" / "one").write_text("was here")
+        asked = {"path": "z.zip", "target": "out", "conflict": Conflict.REPLACE}
+        asked["task_id"] = new_id()
+        with pytest.raises(UnavailableError):
+            await desk.do(ops.ExtractArchive, **asked)
+        await replaced(hosts, pid)
+        # As if it had died between the first and the second of them.
+        made = staged(root, asked["task_id"]) / "made" / "one"
+        made.replace(here / "out" / "one")
+        if is_refused:
+            (here / "out" / "two").mkdir()
+
+        told = await desk.do(ops.ExtractArchive, **asked)
+
+        assert told == await desk.do(ops.ExtractArchive, **asked)
+        assert (told.replaced_files, told.replaced_bytes) == (1, len("was here"))
+        assert ("folders are not replaced" in told.refused) is is_refused
+        came = (1, len("one")) if is_refused else (4, len("onetwoup/three"))
+        assert (told.files, told.kept) == came
+        assert (here / "out" / "one").read_text() == "one"
+        assert (here / "out" / "up").exists() is not is_refused
+
+
 async def test_two_workers_are_never_at_one_desk(desk, root):
     """Who lost the lead of the platform lets its workers end what they do."""
     await desk.upload("a", b"content")
