@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Download, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { FromService } from '../../FromService';
 import { useHost } from '../../host';
 import { Button } from '../../kit/Button';
 import { DataTable } from '../../kit/DataTable';
@@ -134,7 +135,7 @@ function State({ install }: { install: Install }): JSX.Element {
   return (
     <span className="bai-status">
       {text}
-      {reason ? <span className="bai-reason">{reason}</span> : null}
+      {reason ? <FromService className="bai-reason" text={reason} /> : null}
     </span>
   );
 }
