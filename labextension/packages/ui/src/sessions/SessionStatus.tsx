@@ -13,7 +13,7 @@ import { FromService } from '../FromService';
 import { Badge } from '../kit/Badge';
 import { Place } from './Waiting';
 import { usePlace } from './why';
-import { toneOf } from './status';
+import { toneOf, wordOf } from './status';
 
 const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
   PENDING: Clock,
@@ -25,21 +25,21 @@ const ICONS: Partial<Record<SessionStatus, LucideIcon>> = {
   CANCELLED: Ban
 };
 
-/** What became of a job; only one that somebody stopped does not say. */
+/** How it looks what became of a job. */
 const OUTCOMES = {
-  success: { tone: 'neutral', Icon: CircleCheck, text: 'session.succeeded' },
-  failure: { tone: 'error', Icon: CircleAlert, text: 'status.ERROR' },
-  undefined: { tone: 'neutral', Icon: CircleStop, text: 'session.stopped' }
+  success: { tone: 'neutral', Icon: CircleCheck },
+  failure: { tone: 'error', Icon: CircleAlert },
+  undefined: { tone: 'neutral', Icon: CircleStop }
 } as const;
 
 export function SessionBadge({ session }: { session: Session }): JSX.Element {
   const { t } = useTranslation();
   const { status, result, type } = session;
   if (status === 'TERMINATED' && type === 'batch') {
-    const { tone, Icon: Outcome, text } = OUTCOMES[result];
+    const { tone, Icon: Outcome } = OUTCOMES[result];
     return (
       <Badge tone={tone} icon={<Outcome size={14} />}>
-        {t(text)}
+        {t(wordOf(session))}
       </Badge>
     );
   }

@@ -14,6 +14,7 @@ import { applyFolderEvent, distrust } from '../data/live';
 import { useHost } from '../host';
 import { keys, leavePlace } from '../queries';
 import { StreamProvider } from '../stream';
+import { useEndings } from './endings';
 import { mergeUsage, type LiveUsage, type UsageMap } from './measured';
 import { applyEvent, updateShown, type SessionsView } from './view';
 
@@ -22,6 +23,7 @@ export function LiveSessions({ children }: { children: ReactNode }): JSX.Element
   const client = useQueryClient();
   const [state, setState] = useState<StreamState>('connecting');
   const network = useNetworkChanges();
+  const tell = useEndings();
   // The host object changes with its language or colours; the stream must not care.
   const open = useRef(host.openEvents);
   useEffect(() => {
@@ -35,7 +37,7 @@ export function LiveSessions({ children }: { children: ReactNode }): JSX.Element
     void followEvents({
       open: (after, signal) => open.current(after, signal),
       signal: stop.signal,
-      onEvent: event => receive(client, event),
+      onEvent: event => receive(client, event, tell),
       onState: next => {
         setState(next);
         if (next === 'live') {
@@ -48,7 +50,7 @@ export function LiveSessions({ children }: { children: ReactNode }): JSX.Element
       }
     });
     return () => stop.abort();
-  }, [client, host.visible, network]);
+  }, [client, host.visible, network, tell]);
   return <StreamProvider value={state}>{children}</StreamProvider>;
 }
 
@@ -67,7 +69,11 @@ function useNetworkChanges(): number {
   return changes;
 }
 
-function receive(client: QueryClient, received: ServerEvent): void {
+function receive(
+  client: QueryClient,
+  received: ServerEvent,
+  tell: (event: EventMessage) => void
+): void {
   if (received.event === 'usage') {
     receiveUsage(client, received);
     return;
@@ -83,6 +89,7 @@ function receive(client: QueryClient, received: ServerEvent): void {
     return; // a newer service may send other things
   }
   applyToCache(client, event);
+  tell(event);
 }
 
 function receiveUsage(client: QueryClient, received: ServerEvent): void {

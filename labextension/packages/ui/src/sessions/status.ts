@@ -1,5 +1,5 @@
 /** What the states of a session mean to the one who looks at them. */
-import type { SessionStatus } from '@backendai/api';
+import type { Session, SessionStatus } from '@backendai/api';
 
 export type Tone = 'success' | 'progress' | 'neutral' | 'warning' | 'error';
 
@@ -42,6 +42,19 @@ export function isEnded(status: SessionStatus): boolean {
 
 export function canStop(status: SessionStatus): boolean {
   return !isEnded(status) && status !== 'TERMINATING';
+}
+
+/** What became of a job; only one that somebody stopped does not say. */
+const OUTCOMES = {
+  success: 'session.succeeded',
+  failure: 'status.ERROR',
+  undefined: 'session.stopped'
+} as const;
+
+/** The word for how a session is, in the catalogue. */
+export function wordOf({ status, type, result }: Session) {
+  const isOver = status === 'TERMINATED' && type === 'batch';
+  return isOver ? OUTCOMES[result] : (`status.${status}` as const);
 }
 
 /** Whether people reach it: who makes room answers until it is gone, so that they save. */
