@@ -36,7 +36,7 @@ from backendai_hub.api.agents import (
 AGENT_ID = "0190a0e0-0000-7000-8000-00000000a9e1"
 HUB = "hub.backendai.internal"
 ROUTER = "router.backendai.internal"
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Authority:

@@ -33,7 +33,8 @@ from backendai_hub.launcher.ports import _pick_inner, is_free
 
 PREFIX = "/services/backendai/"
 ROOT = Path(__file__).resolve().parent.parent
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
+"""How long a broken test may hang; nothing is expected to take so long."""
 LONGEST_PAUSE = 0.1
 
 

@@ -37,7 +37,7 @@ USERNAME = "robot"
 PASSWORD = "kept-to-ourselves"
 # What htpasswd -B makes of the password; nothing secret, it is written above.
 HASHED = "$2b$04$EsXmdI/ONsijTamBFej6mOSpCyYLoK8mygheIxB.RqpBWN5.3aKL6"
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -138,7 +138,7 @@ async def open_node(data_dir: Path, **traits: Any) -> AsyncIterator[Node]:
 
 
 async def until(
-    check: Callable[[], Any], *, seconds: float = 20.0, what: Callable[[], str] = str
+    check: Callable[[], Any], *, seconds: float = 60.0, what: Callable[[], str] = str
 ) -> None:
     """Wait for something outside this process to become true."""
     loop = asyncio.get_running_loop()

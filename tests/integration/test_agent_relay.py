@@ -77,7 +77,7 @@ def folder(tmp_path, monkeypatch):
 def session():
     return aiohttp.ClientSession(
         connector=aiohttp.UnixConnector("hub.sock"),
-        timeout=aiohttp.ClientTimeout(total=20),
+        timeout=aiohttp.ClientTimeout(total=60),
     )
 
 

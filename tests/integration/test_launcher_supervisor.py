@@ -61,7 +61,7 @@ async def supervising(command, folder, events, *, grace=5.0):
         await supervisor.stop(grace)
 
 
-async def until(condition, seconds=20.0):
+async def until(condition, seconds=60.0):
     async with asyncio.timeout(seconds):
         while not (value := condition()):
             await asyncio.sleep(0.01)
@@ -81,7 +81,7 @@ def works(folder):
 
 async def test_a_process_is_started_and_stopped(folder, events):
     async with supervising(worker(folder), folder, events) as supervisor:
-        await supervisor.wait_ready(works(folder), 20)
+        await supervisor.wait_ready(works(folder), 60)
         assert holder(folder.lock("worker"))
 
     assert holder(folder.lock("worker")) is None
@@ -90,7 +90,7 @@ async def test_a_process_is_started_and_stopped(folder, events):
 
 async def test_a_crashed_process_is_started_again(folder, events):
     async with supervising(worker(folder), folder, events) as supervisor:
-        await supervisor.wait_ready(works(folder), 20)
+        await supervisor.wait_ready(works(folder), 60)
         first = holder(folder.lock("worker"))
         await until(lambda: "working" in folder.log("worker").read_text())
 
@@ -104,7 +104,7 @@ async def test_a_crashed_process_is_started_again(folder, events):
 
 async def test_a_killed_process_is_started_again(folder, events):
     async with supervising(worker(folder), folder, events) as supervisor:
-        await supervisor.wait_ready(works(folder), 20)
+        await supervisor.wait_ready(works(folder), 60)
         first = holder(folder.lock("worker"))
 
         os.kill(first, signal.SIGKILL)
@@ -121,7 +121,7 @@ async def test_what_cannot_start_is_named_with_its_last_words(folder, events):
 
     async with supervising(broken, folder, events) as supervisor:
         with pytest.raises(StartError, match="broken ended 3 times") as caught:
-            await supervisor.wait_ready({"broken": never}, 30)
+            await supervisor.wait_ready({"broken": never}, 60)
 
     assert "no database here" in caught.value.detail
 
@@ -138,7 +138,7 @@ async def test_what_never_answers_is_named(folder, events):
 async def test_a_stubborn_process_is_killed(folder, events):
     command = worker(folder, "stubborn")
     async with supervising(command, folder, events, grace=0.2) as supervisor:
-        await supervisor.wait_ready(works(folder), 20)
+        await supervisor.wait_ready(works(folder), 60)
         await until(lambda: "working" in folder.log("worker").read_text())
 
     assert holder(folder.lock("worker")) is None
@@ -206,7 +206,7 @@ async def test_the_previous_run_s_log_is_set_aside(folder, events):
     folder.log("worker").write_text("from yesterday\n")
 
     async with supervising(worker(folder), folder, events) as supervisor:
-        await supervisor.wait_ready(works(folder), 20)
+        await supervisor.wait_ready(works(folder), 60)
 
     assert "yesterday" not in folder.log("worker").read_text()
     assert folder.log("worker").with_name("worker.log.1").read_text() == (

@@ -167,8 +167,8 @@ async def test_an_activation_may_come_later(node: Node) -> None:
     )
     spec = await node.launch(PREAMBLE + waiting + "tell()\n" + SLEEP)
     activation = node.folder(spec.id).activation
+    activation.touch(0o600)  # it is not read half written
     activation.write_text("secret")
-    activation.chmod(0o600)
     await node.runtime.hand_over(spec.id)
     assert await node.result(spec) == {"read": "secret"}
 
@@ -349,11 +349,17 @@ async def test_what_was_begun_and_never_started_is_swept_up(tmp_path: Path) -> N
 async def test_the_log_is_bounded_and_keeps_its_end(tmp_path: Path) -> None:
     async with open_node(tmp_path, log_bytes=100_000) as node:
         spec = await node.launch(
-            "for i in range(20000): print(f'line {i}')\nprint('last')\n" + SLEEP
+            "import os, time\n"
+            "for i in range(20000): print(f'line {i}')\n"
+            "os.mkdir('printed')\n"
+            "while not os.path.exists('go'): time.sleep(0.01)\n"
+            "print('last')\n" + SLEEP
         )
+        work = node.folder(spec.id).work
         log = node.folder(spec.id).path / "process" / "log"
-        old = log.with_name("log.old")
-        await until(old.exists)
-        assert log.stat().st_size <= 100_000
+        await until((work / "printed").exists)
+        await until(lambda: log.stat().st_size <= 100_000)
+        (work / "go").touch()
+        await until(lambda: "last" in node.log_of(spec.id))
         assert (await node.runtime.logs(spec.id, 1)) == "last\n"
         assert len((await node.runtime.logs(spec.id, 50)).splitlines()) == 50

@@ -20,9 +20,9 @@ HOARD = (
     "print('survived')\n"
 )
 BURN = (
-    "end = time.monotonic() + 1.0\n"
+    "begun, end = time.process_time(), time.monotonic() + 1.0\n"
     "while time.monotonic() < end: pass\n"
-    "results['used'] = time.process_time()\n"
+    "results['used'] = time.process_time() - begun\n"
 )
 
 

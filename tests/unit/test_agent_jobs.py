@@ -62,11 +62,11 @@ class Runner:
 
     def end(self) -> tuple[int, str]:
         assert self.process is not None
-        said, _ = self.process.communicate(timeout=30)
+        said, _ = self.process.communicate(timeout=60)
         return self.process.returncode, said
 
     def until_it_runs(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while read_outcome(self.folder) is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
