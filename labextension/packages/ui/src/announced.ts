@@ -1,5 +1,5 @@
 /** What the stream announces by its kind alone, in terms of the cache. */
-import type { QueryClient, QueryKey } from '@tanstack/react-query';
+import { focusManager, type QueryClient, type QueryKey } from '@tanstack/react-query';
 import { dataKeys } from './data/keys';
 import { listKey } from './lists/list';
 import { keys } from './queries';
@@ -17,10 +17,15 @@ const KEYS: Record<string, readonly QueryKey[]> = {
   simulation: [['simulation']]
 };
 
-/** Have asked for again what is shown of these kinds; all others are so when next shown. */
+/**
+ * Have what is shown of these kinds asked for again.
+ *
+ * What is not shown, or in a window that nobody sees, is asked for when it is.
+ */
 export function applyAnnouncement(client: QueryClient, kinds: readonly string[]): void {
+  const refetchType = focusManager.isFocused() ? 'active' : 'none';
   for (const queryKey of kinds.flatMap(kind => KEYS[kind] ?? [])) {
-    void client.invalidateQueries({ queryKey });
+    void client.invalidateQueries({ queryKey, refetchType });
   }
 }
 

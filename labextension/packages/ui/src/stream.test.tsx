@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import type { StreamState } from '@backendai/api';
-import { QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
+import { focusManager, QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
 import { act, cleanup, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { applyAnnouncement, distrustAnnounced } from './announced';
@@ -12,6 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   cleanup();
+  focusManager.setFocused(undefined);
   vi.useRealTimers();
 });
 
@@ -64,6 +65,19 @@ test('asks again when its kind is announced, and for no other', async () => {
   await wait(POLL);
   expect(ask).toHaveBeenCalledTimes(1);
   applyAnnouncement(client, ['queue']);
+  await wait(0);
+  expect(ask).toHaveBeenCalledTimes(2);
+});
+
+test('what is announced while nobody sees the window is asked for when somebody does', async () => {
+  const { client, ask, wait } = follow('live');
+  await wait(0);
+  focusManager.setFocused(false);
+  applyAnnouncement(client, ['queue']);
+  applyAnnouncement(client, ['queue']);
+  await wait(POLL);
+  expect(ask).toHaveBeenCalledTimes(1);
+  focusManager.setFocused(true);
   await wait(0);
   expect(ask).toHaveBeenCalledTimes(2);
 });
