@@ -10,6 +10,7 @@ import type { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import type { Leave } from './closing';
+import { spareTyping } from './shortcuts';
 
 const drawn = (name: string, path: string): LabIcon =>
   new LabIcon({
@@ -38,8 +39,7 @@ export class Place extends Widget {
     public path: string
   ) {
     super();
-    // Typing in our fields must not start JupyterLab's commands.
-    this.node.dataset.lmSuppressShortcuts = 'true';
+    spareTyping(this.node);
     this.node.style.overflow = 'auto';
   }
 
