@@ -56,7 +56,6 @@ _SILENT: Final = {
     "backendai_hub/storage/drivers",
     # Between processes of ours: nodes, workers and the router ask, nobody reads it.
     "backendai_hub/api/agents.py",
-    "backendai_hub/core/agents.py",
     "backendai_hub/core/measures.py",
     "backendai_hub/operations/authority.py",
     "backendai_hub/storage/connection.py",
@@ -155,6 +154,11 @@ _NOT_SAID: Final = {
 }
 
 
+def list_named() -> list[str]:
+    """List the files and rooms that are left out or taken by name."""
+    return sorted(_SILENT | _HEARD)
+
+
 def find_files(rooms: Iterable[str] = ROOMS) -> Iterator[Path]:
     """List the sources whose sentences people get to read."""
     for room in rooms:
@@ -199,9 +203,10 @@ def main(arguments: list[str]) -> int:
     if "--check" in arguments:
         same = target.is_file() and target.read_text("utf-8") == text
         if not same:
-            told = "is not what the code says; run 'python"
-            name = Path(__file__).relative_to(ROOT)
-            sys.stderr.write(f"{target.relative_to(ROOT)} {told} {name}'\n")
+            sys.stderr.write(
+                f"{target} is not what the code says; run"
+                " 'python labextension/scripts/phrases.py'\n"
+            )
         return 0 if same else 1
     target.parent.mkdir(exist_ok=True)
     target.write_text(text, "utf-8")

@@ -210,7 +210,7 @@ def _is_phrase(text: str, *, told: bool) -> bool:
     said = PLACE.sub("\0", _trim(text))
     if not re.search(r"[A-Za-z]{3}", said):
         return False
-    if re.search(r"[\n<>\\]|=\"|: \*|%[sYH]|\.py\b|--\w+=|^/", said):
+    if re.search(r"[\n\\]|<[/!?]|=\"|: \*|%[sYH]|\"\$|\.py\b|--\w+=|^/", said):
         return False
     if told:
         return " " in said or not re.search(r"[A-Z_]{2,}|[/_-]", said)

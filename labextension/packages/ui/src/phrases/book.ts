@@ -117,12 +117,29 @@ class Reading {
     return (
       this.withBracket(text, depth, true) ??
       this.fill(text, depth, true) ??
-      this.divide(text, '; ', depth) ??
-      this.fill(text, depth, false) ??
-      this.divide(text, ', ', depth) ??
-      this.afterColon(text, depth) ??
-      this.withBracket(text, depth, false)
+      this.best([
+        () => this.divide(text, '; ', depth),
+        () => this.fill(text, depth, false),
+        () => this.divide(text, ', ', depth),
+        () => this.afterColon(text, depth),
+        () => this.withBracket(text, depth, false)
+      ])
     );
+  }
+
+  /** The first that leaves nothing in English, or the one that leaves least. */
+  private best(ways: (() => Piece[] | null)[]): Piece[] | null {
+    let best: Piece[] | null = null;
+    for (const way of ways) {
+      const said = way();
+      if (said && (!best || leftIn(said) < leftIn(best))) {
+        best = said;
+      }
+      if (best && leftIn(best) === 0) {
+        break;
+      }
+    }
+    return best;
   }
 
   private fill(text: string, depth: number, strict: boolean): Piece[] | null {
@@ -166,7 +183,10 @@ class Reading {
     for (let from = 0; from < parts.length;) {
       const [pieces, to] = this.longest(parts, from, by, depth);
       known ||= pieces !== null;
-      said.push(pieces ?? this.value(parts[from] ?? '', depth + 1));
+      const part = parts[from] ?? '';
+      said.push(
+        pieces ?? (by === '; ' ? this.say(part, depth + 1) : this.value(part, depth + 1))
+      );
       from = to;
     }
     return known ? said.flatMap((pieces, at) => (at ? [...own(by), ...pieces] : pieces)) : null;
@@ -219,6 +239,9 @@ class Reading {
 }
 
 const own = (text: string): Piece[] => [{ text, english: false }];
+
+const leftIn = (pieces: Piece[]): number =>
+  pieces.reduce((letters, { text, english }) => letters + (english ? text.length : 0), 0);
 
 function merge(pieces: Piece[]): Piece[] {
   const merged: Piece[] = [];
