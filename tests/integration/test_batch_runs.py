@@ -77,7 +77,7 @@ async def test_commands_end_as_they_do_and_what_they_print_is_kept(
     async with site(tmp_path / "data", runtime) as running:
         good = await running.ask("echo it works", name="good")
         bad = await running.ask("echo oh no; exit 3", name="bad")
-        long = await running.ask("echo slow; sleep 60", batch_timeout=1)
+        long = await running.ask("echo slow; sleep 60", batch_timeout=3)
 
         ended = await running.end(good)
         assert ended["result"] == "success", ended
@@ -92,7 +92,7 @@ async def test_commands_end_as_they_do_and_what_they_print_is_kept(
         )
         assert (await running.log(bad))["text"] == "oh no\n"
         ended = await running.end(long)
-        assert ended["reason"] == "timed out after 1 s"
+        assert ended["reason"] == "timed out after 3 s"
         assert (ended["exit_code"], ended["result"]) == (124, "failure")
         assert (await running.log(long))["text"] == "slow\n"
 
@@ -176,7 +176,7 @@ async def test_a_lost_node_is_left_and_no_two_attempts_overlap(tmp_path: Path):
     """V31: the first attempt stops itself before the second one begins elsewhere."""
     command = "for i in $(seq 400); do date +%s.%N; sleep 0.05; done"
     flags = (
-        "--HubService.lease_seconds=4",
+        "--HubService.lease_seconds=8",
         "--HubService.lease_margin_seconds=7",
         "--HubService.suspect_seconds=1",
         "--HubService.lost_seconds=2",

@@ -32,7 +32,7 @@ FETCH = """
 import os, socket, time, urllib.request
 print(socket.gethostname(), os.environ["BACKENDAI_CLUSTER_HOSTS"])
 for host in os.environ["BACKENDAI_CLUSTER_HOSTS"].split(",")[1:]:
-    for _ in range(100):
+    for _ in range(600):
         try:
             page = urllib.request.urlopen(f"http://{host}:9000/hello", timeout=5)
         except OSError:

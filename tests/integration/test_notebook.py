@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -108,9 +109,12 @@ async def test_the_panel_follows_what_happens_elsewhere_and_stops_at_a_click(sta
         before = panel.row(job.id)
         assert "Running" in before._status.value
 
+        agent = stack.programs["agent"].pid
+        os.kill(agent, signal.SIGSTOP)  # it has not ended before we have looked
         before._stop.click()
         assert model.sessions[job.id].status is SessionStatus.TERMINATING
         assert "Stopping" in panel.row(job.id)._status.value
+        os.kill(agent, signal.SIGCONT)
         until(lambda: model.sessions[job.id].ended_at, "it has ended")
         assert panel.row(job.id) is before  # changed in place
         other.stop("elsewhere")
