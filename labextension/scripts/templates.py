@@ -28,6 +28,8 @@ _QUIET_WORD: Final = {"help", "description", "metadata", "doc", "title", "summar
 # Keywords and names that hold something a person reads, even if it is one word.
 _TELLING: Final = {"reason", "message", "words", "why", "detail"}
 _MOST_WAYS: Final = 12
+# With fewer, and places, it fits anything.
+_LEAST_LETTERS: Final = 4
 
 
 def read_templates(source: str) -> list[str]:
@@ -209,6 +211,8 @@ def _is_phrase(text: str, *, told: bool) -> bool:
     """Tell a sentence from a key, a pattern, a header or a command."""
     said = PLACE.sub("\0", _trim(text))
     if not re.search(r"[A-Za-z]{3}", said):
+        return False
+    if "\0" in said and len(re.findall(r"[A-Za-z]", said)) < _LEAST_LETTERS:
         return False
     if re.search(r"[\n\\]|<[/!?]|=\"|: \*|%[sYH]|\"\$|\.py\b|--\w+=|^/", said):
         return False

@@ -7,7 +7,7 @@ import { vi } from 'vitest';
 import { Router } from 'wouter';
 import { memoryLocation } from 'wouter/memory-location';
 import { HostProvider, type Host } from './host';
-import { createTranslator, type Area } from './i18n';
+import { createTranslator, type Area, type Language } from './i18n';
 import { createQueryClient } from './queries';
 
 // What is awaited comes sooner or later: machines may be busy.
@@ -40,6 +40,8 @@ interface Options {
   areas?: readonly Area[];
   address?: string;
   host?: Partial<Host>;
+  /** What its texts are in; dates and amounts follow `host.language`. */
+  texts?: Language;
 }
 
 export async function showPage(
@@ -48,7 +50,8 @@ export async function showPage(
     answer = () => ({ items: [], next: null }),
     areas = [],
     address = '/',
-    host: own
+    host: own,
+    texts = 'en'
   }: Options = {}
 ): Promise<Shown> {
   const asked: Asked[] = [];
@@ -89,7 +92,7 @@ export async function showPage(
   };
   const client = createQueryClient();
   render(
-    <I18nextProvider i18n={await createTranslator('en', areas)}>
+    <I18nextProvider i18n={await createTranslator(texts, areas)}>
       <QueryClientProvider client={client}>
         <Router hook={hook} searchHook={searchHook}>
           <Watch />

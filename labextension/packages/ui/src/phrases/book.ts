@@ -33,8 +33,9 @@ const DEEPEST = 5;
 /** How many parts of one sentence are looked up; each costs a walk through the book. */
 const MOST_LOOKUPS = 60;
 const MOST_PARTS = 16;
-/** A template with fewer letters says little; what stands in it has to be short. */
-const LIGHT = { named: 6, nameless: 12 };
+/** A template with fewer letters says little; what stands in it is known, or short. */
+const LIGHT = { named: 9, nameless: 12 };
+/** What has more words is a sentence, and no name. */
 const FEW_WORDS = 4;
 
 export class Book {
@@ -77,7 +78,7 @@ export class Book {
           break;
         }
         const values = match(template, text);
-        if (values && suits(template, values, strict)) {
+        if (values && !(strict && values.some(value => value.includes('; ')))) {
           best = { template, values };
           break;
         }
@@ -148,12 +149,19 @@ class Reading {
     }
     this.lookups -= 1;
     const found = this.book.find(text, strict);
-    return (
-      found &&
-      found.template.said.flatMap(part =>
-        typeof part === 'string' ? own(part) : this.value(found.values[part] ?? '', depth + 1)
-      )
+    if (!found) {
+      return null;
+    }
+    const { template, values } = found;
+    const said = values.map(value => this.value(value, depth + 1));
+    const isUnlikely = said.some(
+      (pieces, at) => isLight(template) && !isRest(template, at) && leftIn(pieces) > 0
     );
+    return isUnlikely
+      ? null
+      : template.said.flatMap(part =>
+          typeof part === 'string' ? own(part) : (said[part] ?? [])
+        );
   }
 
   /** What stands in a place: most often a name, which is not translated. */
@@ -298,14 +306,10 @@ function match({ literals }: Template, text: string): string[] | null {
   return [...values, text.slice(from, end)];
 }
 
-/** Whether what was found is likely to be meant. */
-function suits({ literals, weight }: Template, values: string[], strict: boolean): boolean {
-  const isLight = weight < (literals[0] ? LIGHT.named : LIGHT.nameless);
-  return values.every((value, at) => {
-    if (strict && value.includes('; ')) {
-      return false;
-    }
-    const isRest = at === values.length - 1 && (literals[at] ?? '').endsWith(': ');
-    return !isLight || isRest || value.split(' ', FEW_WORDS + 1).length <= FEW_WORDS;
-  });
-}
+/** Whether it says so little that no sentence can stand in it but one of the book. */
+const isLight = ({ literals, weight }: Template): boolean =>
+  weight < (literals[0] ? LIGHT.named : LIGHT.nameless);
+
+/** Whether the place *at* holds all that comes behind `container main: `. */
+const isRest = ({ literals }: Template, at: number): boolean =>
+  at === literals.length - 2 && (literals[at] ?? '').endsWith(': ');
