@@ -14,13 +14,14 @@ import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { showDuration } from '../durations';
 import { FromService } from '../FromService';
+import { guess } from '../guess';
 import { useHost } from '../host';
 import { Button } from '../kit/Button';
 import { Field } from '../kit/Field';
 import { FormDialog } from '../kit/FormDialog';
 import { RelativeTime } from '../kit/RelativeTime';
 import { Banner } from '../kit/States';
-import { NounList, type ListColumn, type ListOf } from '../lists';
+import { listKey, NounList, type ListColumn, type ListOf, type Page } from '../lists';
 import { ask } from '../nouns/client';
 import { administers, isSuperadmin } from '../nouns/roles';
 import { Siblings } from '../nouns/Siblings';
@@ -28,6 +29,7 @@ import { useAct } from '../nouns/useAct';
 import { PageHeading } from '../PageHeading';
 import { PageLink } from '../PageLink';
 import { meQuery } from '../queries';
+import { describeHold } from '../sessions/view';
 import { useGroup } from './useGroup';
 
 type Entry = Schemas['QueueEntry'];
@@ -198,6 +200,8 @@ interface Asked {
 function useQueueDialogs() {
   const { t } = useTranslation();
   const host = useHost();
+  const client = useQueryClient();
+  const me = useQuery(meQuery(host)).data?.name;
   const act = useAct(['list', 'queue']);
   const [asked, setAsked] = useState<Asked | null>(null);
   const [text, setText] = useState('');
@@ -213,8 +217,29 @@ function useQueueDialogs() {
       await ask(host, 'POST', `/api/sessions/${id}/${verb}`, body ? { body } : {});
     }
   };
+  /** Show at once what these rows will be; show what they are, should it be refused. */
+  const foresee = async (
+    rows: Entry[],
+    changes: (row: Entry) => Partial<Entry>,
+    run: () => Promise<boolean>
+  ): Promise<boolean> => {
+    const ids = new Set(rows.map(row => row.id));
+    const takeBack = await guess<Page<Entry>>(client, { queryKey: listKey('queue') }, page => ({
+      ...page,
+      items: page.items.map(row => (ids.has(row.id) ? { ...row, ...changes(row) } : row))
+    }));
+    const ok = await run();
+    if (!ok) {
+      takeBack();
+    }
+    return ok;
+  };
   const release = (rows: Entry[]): Promise<boolean> =>
-    act.run(() => each(rows, 'release'), t('queue.released', { count: rows.length }));
+    foresee(
+      rows,
+      () => ({ reason: '' }),
+      () => act.run(() => each(rows, 'release'), t('queue.released', { count: rows.length }))
+    );
   const prioritize = (rows: Entry[], of: (row: Entry) => number): Promise<void> => {
     const byPriority = new Map<number, string[]>();
     rows.forEach(row => byPriority.set(of(row), [...(byPriority.get(of(row)) ?? []), row.id]));
@@ -243,18 +268,23 @@ function useQueueDialogs() {
     }
     const { what, rows } = asked;
     const count = rows.length;
+    const reason = text.trim();
+    const hold = (): Promise<boolean> =>
+      act.run(
+        () => each(rows, 'hold', { reason }),
+        t('queue.held', { count }),
+        () => void release(rows)
+      );
+    const reorder = (): Promise<boolean> =>
+      act.run(
+        () => prioritize(rows, () => Number(text)),
+        t('queue.prioritized', { count, priority: text }),
+        () => void act.run(() => prioritize(rows, row => row.priority))
+      );
     const ok =
       what === 'hold'
-        ? await act.run(
-            () => each(rows, 'hold', { reason: text.trim() }),
-            t('queue.held', { count }),
-            () => void release(rows)
-          )
-        : await act.run(
-            () => prioritize(rows, () => Number(text)),
-            t('queue.prioritized', { count, priority: text }),
-            () => void act.run(() => prioritize(rows, row => row.priority))
-          );
+        ? await foresee(rows, row => ({ reason: describeHold(reason, row.owner === me) }), hold)
+        : await foresee(rows, () => ({ priority: Number(text) }), reorder);
     close(ok);
   };
   const number = Number(text);

@@ -1,6 +1,6 @@
 /** What else can be done to a session: hold, release, reorder, end by force, copy. */
-import { unwrap, type Session, type ShownSession } from '@backendai/api';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { unwrap, type Session, type SessionPage, type ShownSession } from '@backendai/api';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import {
   ArrowUpDown,
   Code,
@@ -14,6 +14,7 @@ import {
 } from 'lucide-react';
 import { useState, type ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
+import { guess } from '../guess';
 import { useHost } from '../host';
 import { ConfirmDialog } from '../kit/ConfirmDialog';
 import { Field } from '../kit/Field';
@@ -21,11 +22,11 @@ import { FormDialog } from '../kit/FormDialog';
 import type { MenuEntry } from '../kit/Menu';
 import { writeCommand, writePython } from '../launch/code';
 import { launchAddress } from '../launch/address';
-import { keys } from '../queries';
+import { keys, meQuery } from '../queries';
 import { copyText } from '../secure';
 import { canStop, isEnded, isQueued } from './status';
 import { wishOf } from './again';
-import { updateShown } from './view';
+import { describeHold, markChanged, updateShown } from './view';
 import { useFailure } from '../wording';
 
 type Dialog = 'hold' | 'priority' | 'rename' | 'force' | null;
@@ -180,6 +181,22 @@ type Wanted =
   | { verb: 'rename'; name: string }
   | { verb: 'priority'; priority: number };
 
+/** What is certain to be different, as soon as the service has taken it. */
+function foresee(wanted: Wanted, isOwn: boolean): Partial<Session> {
+  switch (wanted.verb) {
+    case 'rename':
+      return { name: wanted.name };
+    case 'priority':
+      return { priority: wanted.priority };
+    case 'hold':
+      return { reason: describeHold(wanted.reason, isOwn) };
+    case 'release':
+      return { reason: '' };
+    case 'force':
+      return {};
+  }
+}
+
 function useChange(session: Session | undefined) {
   const host = useHost();
   const client = useQueryClient();
@@ -218,8 +235,22 @@ function useChange(session: Session | undefined) {
     }
   };
   const say = useFailure();
+  const me = useQuery(meQuery(host)).data?.name;
   return useMutation({
     mutationFn: ask,
+    onMutate: async wanted => {
+      const changes = foresee(wanted, session?.owner === me);
+      const back = await Promise.all([
+        guess<SessionPage>(client, { queryKey: keys.sessions }, page =>
+          markChanged(page, id, changes)
+        ),
+        guess<ShownSession>(client, { queryKey: keys.session(id), exact: true }, shown => ({
+          ...shown,
+          ...changes
+        }))
+      ]);
+      return () => back.forEach(takeBack => takeBack());
+    },
     onSuccess: answer => {
       if (answer) {
         client.setQueryData<ShownSession>(
@@ -230,7 +261,10 @@ function useChange(session: Session | undefined) {
       void client.invalidateQueries({ queryKey: keys.session(id) });
       void client.invalidateQueries({ queryKey: keys.sessions });
     },
-    onError: (error, { verb }) => {
+    onError: (error, { verb }, takeBack) => {
+      takeBack?.();
+      void client.invalidateQueries({ queryKey: keys.session(id), exact: true });
+      void client.invalidateQueries({ queryKey: keys.sessions });
       // The others are asked for in dialogs, which say it: nobody hears notices behind them.
       if (verb === 'release' || verb === 'force') {
         host.notify('error', say(error));

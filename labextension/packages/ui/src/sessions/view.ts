@@ -139,6 +139,22 @@ export function markStopping(page: SessionPage, id: string): SessionPage {
   };
 }
 
+/** Say that a session is held as the service is going to say it. */
+export function describeHold(reason: string, isOwn: boolean): string {
+  const since = new Date().toISOString().slice(0, 16).replace('T', ' ');
+  return `held by ${isOwn ? 'its owner' : 'admin'} since ${since} UTC: ${reason}`;
+}
+
+/** Show at once what a verb changes of a session. */
+export function markChanged(
+  page: SessionPage,
+  id: string,
+  changes: Partial<Session>
+): SessionPage {
+  const items = page.items.map(row => (row.id === id ? { ...row, ...changes } : row));
+  return { ...page, items };
+}
+
 /** Put the service's answer in, unless an event has told more already. */
 export function replaceSession(page: SessionPage, session: Session): SessionPage {
   return {

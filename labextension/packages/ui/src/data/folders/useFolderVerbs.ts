@@ -1,13 +1,15 @@
 /** What is done to folders as a whole: asked of the service, told to who asked. */
 import { ApiError, unwrap, type Schemas } from '@backendai/api';
-import { useQueryClient } from '@tanstack/react-query';
+import { useQueryClient, type InfiniteData, type Query } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
+import { guess } from '../../guess';
 import { useHost } from '../../host';
-import { listKey } from '../../lists/list';
+import { listKey, type Page } from '../../lists/list';
 import { describeFailure } from '../failures';
 import { dataKeys } from '../keys';
 import { refresh } from '../live';
 import type { Folder, FolderOutcomes } from '../types';
+import type { Shelf } from './load';
 import { useWording } from '../../wording';
 
 export type FolderRequest = Schemas['FolderRequest'];
@@ -50,15 +52,36 @@ export function useFolderVerbs(): FolderVerbs {
     }
   }
 
+  /** Show at once that these are not on a shelf any more, nor beside the notebook. */
+  function clear(shelf: Shelf, folders: Folder[]): Promise<() => void> {
+    const ids = new Set(folders.map(({ id }) => id));
+    const without = <Some extends Page<Folder>>(page: Some): Some => ({
+      ...page,
+      items: page.items.filter(({ id }) => !ids.has(id))
+    });
+    const of = dataKeys.folders.length;
+    const predicate = ({ queryKey }: Query): boolean =>
+      queryKey[of] === shelf || (shelf === 'active' && queryKey[of] === 'panel');
+    return guess<Page<Folder> | InfiniteData<Page<Folder>>>(
+      client,
+      { queryKey: dataKeys.folders, predicate },
+      answer =>
+        'pages' in answer ? { ...answer, pages: answer.pages.map(without) } : without(answer)
+    );
+  }
+
   /** Do something to many; tell what failed; return what went well. */
   async function each(
     folders: Folder[],
-    call: () => Promise<FolderOutcomes>
+    call: () => Promise<FolderOutcomes>,
+    leaves?: Shelf
   ): Promise<Folder[]> {
+    const takeBack = leaves && (await clear(leaves, folders));
     try {
       const { results, failed } = await ask(call);
       const first = results.find(one => one.error);
       if (first) {
+        takeBack?.();
         const name = folders.find(({ id }) => id === first.reference)?.name ?? '';
         notify(
           'error',
@@ -68,6 +91,7 @@ export function useFolderVerbs(): FolderVerbs {
       const well = new Set(results.filter(one => !one.error).map(one => one.reference));
       return folders.filter(({ id }) => well.has(id));
     } catch (reason) {
+      takeBack?.();
       notify('error', describeFailure(reason, t, say));
       return [];
     }
@@ -77,7 +101,9 @@ export function useFolderVerbs(): FolderVerbs {
 
   async function restore(folders: Folder[]): Promise<boolean> {
     const body = { folders: idsOf(folders) };
-    const well = await each(folders, () => unwrap(api.POST('/api/folders/restore', { body })));
+    const call = (): Promise<FolderOutcomes> =>
+      unwrap(api.POST('/api/folders/restore', { body }));
+    const well = await each(folders, call, 'trash');
     if (well.length) {
       notify('success', t('data.restored', { count: well.length }));
     }
@@ -120,7 +146,9 @@ export function useFolderVerbs(): FolderVerbs {
       ),
     trash: async folders => {
       const body = { folders: idsOf(folders) };
-      const well = await each(folders, () => unwrap(api.POST('/api/folders/trash', { body })));
+      const call = (): Promise<FolderOutcomes> =>
+        unwrap(api.POST('/api/folders/trash', { body }));
+      const well = await each(folders, call, 'active');
       if (well.length) {
         notify('success', t('data.trashed', { count: well.length }), () => void restore(well));
       }
