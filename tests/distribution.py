@@ -2,8 +2,9 @@
 
 A file's tests stay together, for the things they share. Those that look at the whole
 machine (its container engine, its firewall, the processes of a user) stay together,
-too, and so do those that bring up platforms without real sessions. Workers begin with
-these two chains, while the others take the rest.
+too, and so do the stories of the pages, which share a platform, and those that bring up
+platforms without real sessions. Workers begin with these three chains, while the others
+take the rest.
 
 Most of what takes long waits: for programs to start, and for each other. So there are
 more workers than processors.
@@ -32,7 +33,6 @@ _CHAINS = {
         "tests/e2e/test_folders_of_sessions.py",
         "tests/e2e/test_kills.py",
         "tests/e2e/test_launch_choices.py",
-        "tests/e2e/ui/",
         "tests/integration/test_batch_runs.py",
         "tests/integration/test_cluster_runs.py",
         "tests/integration/test_docker_",
@@ -41,6 +41,8 @@ _CHAINS = {
         "tests/integration/test_process_",
         "tests/integration/test_session_preparation.py",
     ),
+    # One platform with containers of its own, and a browser.
+    "pages": ("tests/e2e/ui/",),
     # Whole platforms whose sessions are made up, and programs by themselves.
     "platforms": (
         "tests/e2e/",

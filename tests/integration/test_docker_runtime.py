@@ -130,7 +130,7 @@ async def start(runtime, spec, patch=NO_PATCH):
     return folder
 
 
-async def until(condition, seconds=30.0):
+async def until(condition, seconds=60.0):
     """Poll the outside world until *condition* holds, and return what it found."""
     deadline = time.monotonic() + seconds
     while not (found := await condition()):
@@ -192,7 +192,6 @@ def reaches(api, spec, host, port):
 
 async def test_a_session_starts_answers_and_leaves_nothing_behind(runtime, image, api):
     spec = make_spec(image)
-    networks = {network["Id"] for network in api.networks()}
     folder = await start(runtime, spec)
 
     assert await until_answers(runtime, spec) == 200
@@ -206,7 +205,7 @@ async def test_a_session_starts_answers_and_leaves_nothing_behind(runtime, image
     assert await runtime.endpoint(spec.id, "lab") is None
     assert not folder.run.exists()
     assert not folder.work.exists()
-    assert {network["Id"] for network in api.networks()} == networks
+    assert not [n for n in api.networks() if spec.session_id in n["Name"]]
 
 
 async def test_secrets_reach_the_session_and_no_record_of_the_engine(
@@ -385,7 +384,7 @@ async def test_an_address_read_just_before_the_end_is_not_handed_out(
                 heard.release()
 
     def hear(times):
-        assert all(heard.acquire(timeout=10) for _ in range(times))
+        assert all(heard.acquire(timeout=60) for _ in range(times))
 
     def inspect_then_end(client, name):
         found = original(client, name)
@@ -420,7 +419,7 @@ async def test_a_session_that_will_not_listen_is_killed_after_its_grace(runtime,
     await runtime.stop(spec.id, 1.0)
 
     assert await runtime.list() == []
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60  # by itself it would take longer
 
 
 # -- what is not there -----------------------------------------------------------

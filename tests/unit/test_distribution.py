@@ -25,13 +25,13 @@ def test_what_uses_the_machine_runs_one_after_the_other():
     assert [path for path in users if chain_of(f"{path}::test_it") is None] == []
 
 
-def test_real_sessions_never_run_beside_others():
-    users = find_files(OF_SESSIONS)
-    # The stories of the pages share a platform with sessions in the container engine.
+def test_who_looks_at_the_machines_sessions_never_runs_beside_another():
     stories = [str(path) for path in FILES if "ui" in path.parts]
+    users = [path for path in find_files(OF_SESSIONS) if path not in stories]
     assert min(len(users), len(stories)) > 10
-    chains = {together_with(f"{path}::test_it") for path in (*users, *stories)}
-    assert chains == {"machine"}
+    assert {together_with(f"{path}::test_it") for path in users} == {"machine"}
+    # Those of the pages look at nobody's sessions but their own, on one platform.
+    assert {together_with(f"{path}::test_it") for path in stories} == {"pages"}
 
 
 def test_a_files_tests_stay_together():
