@@ -20,14 +20,15 @@ export function MissingPage(): JSX.Element {
   );
 }
 
-export function ForbiddenPage(): JSX.Element {
+/** Says whom a page is not for: monitors, or whoever is no administrator. */
+export function ForbiddenPage({ toMonitors = false }: { toMonitors?: boolean }): JSX.Element {
   const { t } = useTranslation();
   return (
     <>
       <PageHeading title={t('state.forbidden')} />
       <EmptyState
         icon={<Lock size={32} />}
-        title={t('state.forbiddenTitle')}
+        title={t(toMonitors ? 'state.forbiddenMonitor' : 'state.forbiddenTitle')}
         text={t('state.forbiddenText')}
         action={<PageLink to="/">{t('state.toStart')}</PageLink>}
       />

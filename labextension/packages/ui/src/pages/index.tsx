@@ -11,7 +11,7 @@ import { Boundary } from './Boundary';
 import { dataPages } from './data';
 import { ForbiddenPage, MissingPage } from './Missing';
 import { ownPages } from './own';
-import type { Page, PageProps } from './page';
+import { isMonitor, type Page, type PageProps } from './page';
 import { sitePages } from './site';
 import { workPages } from './work';
 
@@ -53,7 +53,7 @@ function Shown({ page, params }: PageProps & { page: Page }): JSX.Element {
     return <MissingPage />;
   }
   if (page.admits && me && !page.admits(me)) {
-    return <ForbiddenPage />;
+    return <ForbiddenPage toMonitors={isMonitor(me)} />;
   }
   return (
     <Boundary key={page.path} onRetry={() => components.set(page.path, later(page))}>

@@ -34,6 +34,9 @@ export interface Page {
 
 export const isSuperadmin = (me: Me): boolean => me.roles.includes('superadmin');
 
+/** Looks at everything, and has nothing: no sessions, no folders. */
+export const isMonitor = (me: Me): boolean => me.roles.includes('monitor');
+
 /** Runs the site, or one domain of it. */
 export const administers = (me: Me): boolean =>
   isSuperadmin(me) || me.roles.includes('domain-admin');

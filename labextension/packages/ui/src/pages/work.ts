@@ -1,6 +1,6 @@
 /** Pages for everybody's work. */
 import { Gauge, LayoutGrid, SquareTerminal } from 'lucide-react';
-import type { Page } from './page';
+import { isMonitor, type Page } from './page';
 
 export const workPages: readonly Page[] = [
   {
@@ -24,6 +24,7 @@ export const workPages: readonly Page[] = [
   {
     path: '/launch',
     areas: ['launch', 'work'],
+    admits: me => !isMonitor(me),
     load: async () => ({ default: (await import('../launch/LaunchPage')).LaunchPage })
   },
   {

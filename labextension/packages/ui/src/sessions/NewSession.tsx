@@ -1,8 +1,11 @@
 import type { Session } from '@backendai/api';
+import { useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
 import { Button } from '../kit/Button';
+import { isMonitor } from '../pages/page';
+import { meQuery } from '../queries';
 
 /**
  * The JupyterHub server for a new session: null is the default one.
@@ -23,10 +26,14 @@ export function freeServer(user: string, live: Session[]): string | null {
   return `${encodeURIComponent(user)}/session-${number}`;
 }
 
-/** Leads to the launch form. */
-export function NewSession(): JSX.Element {
+/** Leads to the launch form, whom it is open to. */
+export function NewSession(): JSX.Element | null {
   const { t } = useTranslation();
   const host = useHost();
+  const me = useQuery(meQuery(host)).data;
+  if (me && isMonitor(me)) {
+    return null;
+  }
   return (
     <Button
       kind="primary"

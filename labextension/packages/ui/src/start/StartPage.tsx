@@ -13,6 +13,7 @@ import { Invitations } from '../data/sharing/Invitations';
 import { useHost } from '../host';
 import { PageHeading } from '../PageHeading';
 import { PageLink } from '../PageLink';
+import { isMonitor } from '../pages/page';
 import { meQuery } from '../queries';
 import { RecentSessions } from '../sessions/RecentSessions';
 import { StreamIndicator } from '../sessions/StreamIndicator';
@@ -21,6 +22,8 @@ interface Card {
   key: string;
   to: string;
   Icon: LucideIcon;
+  /** Nothing is made or changed there. */
+  looks?: boolean;
 }
 
 const CARDS: readonly Card[] = [
@@ -28,12 +31,13 @@ const CARDS: readonly Card[] = [
   { key: 'batch', to: '/launch?type=batch', Icon: SquareChevronRight },
   { key: 'folder', to: '/data?new=1', Icon: FolderPlus },
   { key: 'upload', to: '/data', Icon: Upload },
-  { key: 'browse', to: '/data', Icon: FolderSearch }
+  { key: 'browse', to: '/data', Icon: FolderSearch, looks: true }
 ];
 
 export function StartPage(): JSX.Element {
   const { t } = useTranslation();
   const me = useQuery(meQuery(useHost())).data;
+  const cards = me && isMonitor(me) ? CARDS.filter(card => card.looks) : CARDS;
   return (
     <>
       <PageHeading
@@ -42,7 +46,7 @@ export function StartPage(): JSX.Element {
       />
       <Invitations />
       <ul className="bai-cards" aria-label={t('start.cards')}>
-        {CARDS.map(({ key, to, Icon }) => (
+        {cards.map(({ key, to, Icon }) => (
           <li key={key}>
             <PageLink to={to} className="bai-action-card">
               <span className="bai-action-icon">

@@ -4,6 +4,7 @@ import axe from 'axe-core';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { DashboardPage } from '../dashboard/DashboardPage';
 import { LaunchPage } from '../launch/LaunchPage';
+import { NewSession } from '../sessions/NewSession';
 import { SessionsPage } from '../sessions/SessionsPage';
 import { makeResources, makeSession } from '../testing';
 import { showPage, type Answer } from '../testing-page';
@@ -86,6 +87,23 @@ describe('the start', () => {
     await screen.findByRole('link', { name: 'train' });
     expect(await violations()).toEqual([]);
   });
+});
+
+test('monitors are offered nothing that they may not do', async () => {
+  const { asked } = await showPage(
+    <>
+      <StartPage />
+      <NewSession />
+    </>,
+    { answer: answer(['monitor']), areas }
+  );
+
+  await screen.findByRole('heading', { name: 'Hello, mina' });
+  const cards = within(screen.getByRole('list', { name: 'What you can do' }));
+  await waitFor(() => expect(cards.getAllByRole('link')).toHaveLength(1));
+  expect(cards.getByRole('link').getAttribute('href')).toBe('/data');
+  expect(screen.queryByText('New session')).toBeNull();
+  expect(asked.filter(one => one.path === '/api/invitations')).toEqual([]);
 });
 
 describe('the dashboard', () => {

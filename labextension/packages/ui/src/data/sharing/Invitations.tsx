@@ -1,24 +1,17 @@
 /** What others offer to share: taken or declined. */
-import { useQuery } from '@tanstack/react-query';
 import { Check, MailOpen, X } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../../host';
 import { Button } from '../../kit/Button';
 import { RelativeTime } from '../../kit/RelativeTime';
-import { usePolling } from '../../stream';
-import { invitationsQuery } from '../queries';
 import type { Invitation } from '../types';
-import { useRights } from '../useAsker';
+import { useOffers } from './useOffers';
 import { useSharing } from './useSharing';
 
 export function Invitations(): JSX.Element | null {
   const { t } = useTranslation();
-  const host = useHost();
-  const polling = usePolling();
-  const { name } = useRights();
-  const { data = [] } = useQuery(invitationsQuery(host, polling));
-  const got = data.filter(each => each.state === 'pending' && each.invitee === name);
+  const got = useOffers();
   if (got.length === 0) {
     return null;
   }
