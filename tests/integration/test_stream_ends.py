@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import aiohttp
 import pytest
@@ -40,6 +41,17 @@ async def stream(
     """What somebody reads with a keypair, from a service that asks again often."""
     monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.1)
     monkeypatch.setattr(streams, "IDENTIFY_SECONDS", 0.0)
+    async with serve_stream(site) as ask, ask("") as answer:
+        assert answer.status == 200, await answer.text()
+        yield answer
+
+
+Ask = Callable[[str], AbstractAsyncContextManager[aiohttp.ClientResponse]]
+
+
+@asynccontextmanager
+async def serve_stream(site: Platform) -> AsyncIterator[Ask]:
+    """Serve the stream, to be asked for by ada of the domain lab, with a query."""
     await make(site, "domain", name="lab")
     await make(site, "user", name="ada", domain="lab")
     keypair = noun_of("keypair")
@@ -60,9 +72,7 @@ async def stream(
     try:
         async with aiohttp.ClientSession(headers=login) as session:
             url = f"http://127.0.0.1:{port}/x/api/events"
-            async with session.get(url) as answer:
-                assert answer.status == 200, await answer.text()
-                yield answer
+            yield lambda query: session.get(f"{url}{query}")
     finally:
         service.stopping.append(True)
         service.signals.wake_all()
