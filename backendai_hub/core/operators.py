@@ -82,8 +82,8 @@ def tell_freeze(name: str, stop: Stop) -> str:
 
 
 def _since(words: str, stop: Stop) -> str:
-    reason = f": {stop.reason}" if stop.reason else ""
-    return f"{words} since {format_minute(stop.since)}{reason}"
+    told = f"{words} since {format_minute(stop.since)}"
+    return f"{told}: {stop.reason}" if stop.reason else told
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,11 @@ const BOOK = new Book({
   '{what} missing': '{what} 없음',
   'the folder {name} is {status}; {hint}': '{name} 폴더: {status}; {hint}',
   'restore it first': '먼저 복원하십시오',
+  '{kind} {name}: {slot} {used} of {limit} in use':
+    '{kind} {name}: {slot} {limit} 중 {used} 사용',
+  '{many} have {amount} {slot} free': '{many}에 {slot} {amount} 남음',
+  '{what} {limit}, has {used}': '{what} {limit}, 지금 {used}',
+  'the folder {name} may hold': '{name} 폴더의 한도',
   'not a cursor of this list': '이 목록의 위치가 아닙니다'
 });
 const plain = (): null => null;
@@ -67,6 +72,25 @@ describe('a sentence of the service', () => {
     expect(told(text)).toBe(said);
   });
 
+  test.each([
+    ['user mina: mem 7 GiB of 16 GiB in use', 'user mina: mem 16 GiB 중 7 GiB 사용'],
+    ['2 nodes have 64 GiB mem free', '노드 2개에 mem 64 GiB 남음'],
+    [
+      "the folder 'my data' may hold 7 GiB, has 6 GiB",
+      "'my data' 폴더의 한도 7 GiB, 지금 6 GiB"
+    ]
+  ])('knows amounts by their units: %s', (text, said) => {
+    expect(told(text)).toBe(said);
+  });
+
+  test('leaves what somebody has said behind it', () => {
+    const [pieces] = [BOOK.say('stopped by mina: it was in the way of others', plain)];
+    expect(pieces).toEqual([
+      { text: 'mina 님이 중지했습니다: ', english: false },
+      { text: 'it was in the way of others', english: true }
+    ]);
+  });
+
   test('leaves what somebody has written in quotes', () => {
     expect(told("stopped by 'waiting in the queue'")).toBe(
       "'waiting in the queue' 님이 중지했습니다"
@@ -109,6 +133,7 @@ describe('hostile texts', () => {
     ['colons', ': '.repeat(999)],
     ['pieces of templates', `cpu: ${'asks 4, 2 free on '.repeat(100)}`],
     ['what could be many sentences', 'stopped by a; '.repeat(140)],
+    ['amounts', `${'1'.repeat(900)} ${'1 '.repeat(500)}in all`],
     ['places', '{slot}: asks {amount} '.repeat(80)],
     ['a log', 'it ended; '.repeat(100_000)]
   ])('are read in moments, and nothing of them is lost: %s', (_, text) => {

@@ -26,6 +26,8 @@ interface Template {
   length: number;
 }
 
+/** What somebody has named. */
+const QUOTED = /^'[^']*'$|^"[^"]*"$/;
 const PLACE = /\{(\w*)\}/;
 /** Longer texts are logs, not sentences. */
 const LONGEST = 2000;
@@ -104,7 +106,7 @@ class Reading {
   /** As it is, but for what every reader calls by another name. */
   leave(text: string): Piece[] {
     const said = this.word(text);
-    return [{ text: said ?? text, english: said === null && /\p{L}{2}/u.test(text) }];
+    return [{ text: said ?? text, english: said === null && isEnglish(text) }];
   }
 
   private translate(text: string, depth: number): Piece[] | null {
@@ -115,17 +117,15 @@ class Reading {
     if (depth > DEEPEST || !text.includes(' ')) {
       return null;
     }
-    return (
-      this.withBracket(text, depth, true) ??
-      this.fill(text, depth, true) ??
-      this.best([
-        () => this.divide(text, '; ', depth),
-        () => this.fill(text, depth, false),
-        () => this.divide(text, ', ', depth),
-        () => this.afterColon(text, depth),
-        () => this.withBracket(text, depth, false)
-      ])
-    );
+    return this.best([
+      () => this.withBracket(text, depth, true),
+      () => this.fill(text, depth, true),
+      () => this.divide(text, '; ', depth),
+      () => this.fill(text, depth, false),
+      () => this.divide(text, ', ', depth),
+      () => this.aroundColon(text, depth),
+      () => this.withBracket(text, depth, false)
+    ]);
   }
 
   /** The first that leaves nothing in English, or the one that leaves least. */
@@ -166,18 +166,9 @@ class Reading {
 
   /** What stands in a place: most often a name, which is not translated. */
   private value(text: string, depth: number): Piece[] {
-    if (/^'.*'$|^".*"$/s.test(text)) {
-      return own(text);
-    }
-    const said = this.translate(text, depth);
-    if (said) {
-      return said;
-    }
-    const words = text.split(' ').length;
-    return this.leave(text).map(piece => ({
-      text: piece.text,
-      english: piece.english && words > FEW_WORDS
-    }));
+    const said = QUOTED.test(text) ? own(text) : this.translate(text, depth);
+    const isList = text.split(', ').every(each => each.split(' ').length <= FEW_WORDS);
+    return said ?? (isList ? own(this.word(text) ?? text) : this.leave(text));
   }
 
   /** Says sentences that are put together, as many of them at once as make one. */
@@ -224,11 +215,16 @@ class Reading {
     return [null, from + 1];
   }
 
-  /** `labels: {sentence}`: the name of a field, a line or a container is left. */
-  private afterColon(text: string, depth: number): Piece[] | null {
+  /** `labels: {sentence}`, or `{sentence}: what somebody has written`. */
+  private aroundColon(text: string, depth: number): Piece[] | null {
     const at = text.indexOf(': ');
-    const said = at > 0 ? this.translate(text.slice(at + 2), depth + 1) : null;
-    return said && [...own(`${text.slice(0, at)}: `), ...said];
+    if (at <= 0) {
+      return null;
+    }
+    const [head, rest] = [text.slice(0, at), text.slice(at + 2)];
+    const said = this.translate(rest, depth + 1);
+    const named = said ? this.value(head, depth + 1) : this.translate(head, depth + 1);
+    return named && [...named, ...own(': '), ...(said ?? this.value(rest, depth + 1))];
   }
 
   /** `{sentence} ({sentence})`; a name may end in a bracket, too, so both must be known. */
@@ -245,6 +241,9 @@ class Reading {
     );
   }
 }
+
+/** Whether it is more than a name. */
+const isEnglish = (text: string): boolean => /\p{L} +\p{L}/u.test(text) && !QUOTED.test(text);
 
 const own = (text: string): Piece[] => [{ text, english: false }];
 
@@ -295,15 +294,39 @@ function match({ literals }: Template, text: string): string[] | null {
   }
   const values: string[] = [];
   let from = head.length;
-  for (const literal of literals.slice(1, -1)) {
-    const at = text.indexOf(literal, from);
+  for (let next = 1; next < literals.length - 1; next++) {
+    const literal = literals[next] ?? '';
+    let at = text.indexOf(literal, from);
     if (at < 0 || at + literal.length > end) {
       return null;
+    }
+    if (literal === ' ') {
+      const until =
+        next + 2 < literals.length ? text.indexOf(literals[next + 1] ?? '', at + 1) : end;
+      at = lastBlank(text, from, at, until < 0 ? end : until);
     }
     values.push(text.slice(from, at));
     from = at + literal.length;
   }
   return [...values, text.slice(from, end)];
+}
+
+const AMOUNT = /^\d[\d.]*(?: (?:[KMGTPE]iB|bytes))?$/;
+
+const isAmount = (text: string): boolean => text.length < 24 && AMOUNT.test(text);
+
+/** Where `mem 64 GiB` and `64 GiB mem` are two, which begin at *from*: at the amount. */
+function lastBlank(text: string, from: number, first: number, until: number): number {
+  for (
+    let at = text.lastIndexOf(' ', until - 1);
+    at > first;
+    at = text.lastIndexOf(' ', at - 1)
+  ) {
+    if (isAmount(text.slice(at + 1, until)) || isAmount(text.slice(from, at))) {
+      return at;
+    }
+  }
+  return first;
 }
 
 /** Whether it says so little that no sentence can stand in it but one of the book. */
