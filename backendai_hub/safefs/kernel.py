@@ -1,4 +1,4 @@
-"""Two calls of the kernel that Python does not offer: openat2 and renameat2."""
+"""Calls of the kernel that Python does not offer: openat2, renameat2 and fstatfs."""
 
 from __future__ import annotations
 
@@ -57,6 +57,14 @@ def rename_without_replacing(
     )
     if failed:
         raise _last_error()
+
+
+def type_of_filesystem(folder: int) -> int:
+    """Return the number by which the kernel knows the kind of an open file's system."""
+    facts = (ctypes.c_long * 32)()  # more than any architecture's structure takes
+    if _libc.fstatfs(ctypes.c_int(folder), ctypes.byref(facts)):
+        raise _last_error()
+    return facts[0]
 
 
 def _last_error() -> OSError:

@@ -1,8 +1,9 @@
 """A folder's entries, a page at a time, in one reading of the folder.
 
 Only what is shown is looked at closely where the order allows: by name and by kind
-nothing else has to be. Memory does not grow with the folder, and what cannot be on the
-page is thrown away before anything is made for it: there may be a million.
+nothing else has to be, and what is on a page may be known from before. Memory does not
+grow with the folder, and what cannot be on the page is thrown away before anything is
+made for it: there may be a million.
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.safefs.entries import Entry, describe_entry
 from backendai_hub.safefs.errors import StoppedError
 from backendai_hub.safefs.paths import read_name, show_name
+from backendai_hub.safefs.remembered import Chosen, Key, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-Key = tuple[int, str, str]
-"""What an entry is sorted by: a value, its name in any case, its name."""
 _Entries = list[os.DirEntry[str]]
 _Found = tuple[list[Key], int]
 """Keys that may be on the page, and how many entries there are at all."""
@@ -75,7 +75,10 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def list_folder(
-    folder: int, listing: Listing, cancelled: Callable[[], bool] = lambda: False
+    folder: int,
+    listing: Listing,
+    cancelled: Callable[[], bool] = lambda: False,
+    memory: Memory | None = None,
 ) -> Page:
     """Return one page of what is directly in *folder*.
 
@@ -83,20 +86,44 @@ def list_folder(
     """
     if not 1 <= listing.limit <= MAX_PAGE:
         raise InvalidRequestError(f"a page has 1 to {MAX_PAGE} entries")
-    find, best, total = _FINDERS[listing.sort], _Best(listing), 0
+    if memory is None or listing.sort not in _BY_NAMES or listing.search:
+        chosen, _ = _choose(folder, listing, cancelled)
+    else:
+        chosen = _recall(folder, listing, cancelled, memory)
+    shown = chosen.keys[: listing.limit]
+    more = len(chosen.keys) > listing.limit
+    return Page(
+        entries=tuple(_describe_all(folder, shown)),
+        total=chosen.total,
+        after=_write_cursor(shown[-1]) if more else "",
+    )
+
+
+def _recall(
+    folder: int, listing: Listing, cancelled: Callable[[], bool], memory: Memory
+) -> Chosen:
+    """Return what is on the page as it is known, or as it is read now."""
+    known = memory.find(folder, listing)
+    if known is not None:
+        return known
+    began = memory.begin(folder)
+    chosen, read = _choose(folder, listing, cancelled)
+    memory.keep(began, listing, chosen, read=read)
+    return chosen
+
+
+def _choose(
+    folder: int, listing: Listing, cancelled: Callable[[], bool]
+) -> tuple[Chosen, int]:
+    """Read the folder; return what is on the page, and how much was read."""
+    find, best, total, read = _FINDERS[listing.sort], _Best(listing), 0, 0
     for entries in _read(folder, cancelled):
         keys, count = find(_match(entries, listing), best)
         best.add(keys)
         total += count
+        read += len(entries)
         del entries  # the next ones take their memory, which is quicker than other
-    chosen = best.take()
-    shown = chosen[: listing.limit]
-    more = len(chosen) > listing.limit
-    return Page(
-        entries=tuple(_describe_all(folder, shown)),
-        total=total,
-        after=_write_cursor(shown[-1]) if more else "",
-    )
+    return Chosen(best.take(), total), read
 
 
 class _Best:
@@ -219,6 +246,8 @@ def _modified(entry: os.DirEntry[str]) -> int:
     return entry.stat(follow_symlinks=False).st_mtime_ns
 
 
+_BY_NAMES: Final = frozenset({Order.NAME, Order.KIND})
+"""What is on a page of these changes only when the folder's names do."""
 _FINDERS: Final[dict[Order, Callable[[_Entries, _Best], _Found]]] = {
     Order.NAME: _by_name,
     Order.KIND: _by_kind,

@@ -25,6 +25,7 @@ from backendai_hub.safefs.measuring import Usage, measure
 from backendai_hub.safefs.opening import open_beneath, open_folder, open_root
 from backendai_hub.safefs.paths import Parts, check_depth, quote
 from backendai_hub.safefs.placing import Conflict, place
+from backendai_hub.safefs.remembered import Memory
 from backendai_hub.safefs.removing import remove_content, remove_entry
 from backendai_hub.safefs.work import Tally, Work
 
@@ -103,12 +104,13 @@ class Tree:
         listing: Listing | None = None,
         *,
         cancelled: Callable[[], bool] = lambda: False,
+        memory: Memory | None = None,
     ) -> Page:
-        """Return one page of a folder's entries."""
+        """Return one page of a folder's entries, perhaps as *memory* knows it."""
         with in_words(parts):
             folder = open_folder(self._root, parts, one_mount=True)
             try:
-                return list_folder(folder, listing or Listing(), cancelled)
+                return list_folder(folder, listing or Listing(), cancelled, memory)
             finally:
                 os.close(folder)
 

@@ -39,7 +39,7 @@ def list_entries(host: Host, op: ListEntries, channel: Channel) -> Page:
         hidden=frozenset() if parts else hidden_names(op.place),
     )
     with host.ground.tree(op.place) as tree:
-        return tree.list(parts, listing, cancelled=channel.is_left)
+        return tree.list(parts, listing, cancelled=channel.is_left, memory=host.pages)
 
 
 def stat_entry(host: Host, op: StatEntry, channel: Channel) -> Entry:

@@ -19,6 +19,7 @@ from backendai_hub.safefs.errors import (
 )
 from backendai_hub.safefs.making import Owner
 from backendai_hub.safefs.paths import Parts, read_path
+from backendai_hub.safefs.remembered import Memory
 from backendai_hub.safefs.tree import Tree
 from backendai_hub.storage.channel import Channel
 from backendai_hub.storage.configuration import HostConfig
@@ -57,6 +58,8 @@ class Host:
     """Held while a small file is looked at and replaced."""
     token: str = field(default_factory=lambda: uuid4().hex)
     """This worker's own: what lies about under another's nobody will finish."""
+    pages: Memory = field(default_factory=Memory)
+    """What is on pages of large folders."""
     swept: set[Place] = field(default_factory=set)
     """Where somebody has looked for that."""
 
