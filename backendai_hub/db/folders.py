@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -97,6 +98,7 @@ _COLUMNS = tuple(
 )
 
 
+@cache
 def select_folders() -> Select[Any]:
     """Build the statement that reads folders with what their owners are called."""
     return (

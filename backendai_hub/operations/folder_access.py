@@ -113,6 +113,8 @@ async def find_access(
     connection: AsyncConnection, principal: Principal, folder: FolderRecord
 ) -> FolderPermission | None:
     """Return what somebody may do inside a folder; None: they may not open it."""
+    if folder.user_id == principal.id:
+        return choose_access(principal, folder, None)
     given = await folder_grants.find_grant(connection, folder.id, principal.id)
     return choose_access(principal, folder, given)
 
@@ -168,7 +170,9 @@ async def authorize_folder(
         permission = await find_access(connection, principal, folder)
         if permission is None and not manages(principal, folder, _READ):
             raise _unknown(folder_id)
-        permissions = await load_permissions(connection, principal, user)
+        permissions: HostPermissions | None = None
+        if need is not None:
+            permissions = await load_permissions(connection, principal, user)
     if permission is None:
         raise ForbiddenError(
             f"the folder {folder.name!r} is {folder.owner_name}'s: administrators"
@@ -180,7 +184,7 @@ async def authorize_folder(
             f"the folder {folder.name!r} is read-only for you; ask its owner for the"
             " permission 'rw'"
         )
-    if need is not None:
+    if need is not None and permissions is not None:
         check_permitted(permissions, folder.host, need)
     return OpenFolder(
         folder=folder,

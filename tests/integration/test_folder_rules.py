@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from backendai_hub.core.errors import (
     ConflictError,
@@ -19,9 +21,11 @@ from backendai_hub.core.errors import (
     LimitReachedError,
     NotFoundError,
 )
+from backendai_hub.core.fields import HostPermission
 from backendai_hub.core.tenancy import Role
 from backendai_hub.core.vfolders import StoragePermissionError
 from backendai_hub.db.engine import Database
+from backendai_hub.operations.folder_access import authorize_folder
 from tests.folders import Archive, opened_archive, permit
 
 
@@ -191,6 +195,27 @@ async def test_of_two_requests_for_one_name_at_once_one_goes_through(archive: Ar
     refused = [one for one in ended if isinstance(one, ConflictError)]
     assert len(refused) == 4, ended
     assert await archive.names(alice) == ["data"]
+
+
+@pytest.mark.parametrize(("need", "most"), [(None, 1), (HostPermission.UPLOAD, 4)])
+async def test_who_opens_their_own_folder_is_asked_about_once(
+    archive: Archive, need: HostPermission | None, most: int
+):
+    """And what hosts permit is asked only where something has to be permitted."""
+    alice = await archive.person("alice")
+    made = await archive.make(alice, "data")
+    database, asked = archive.platform.database, []
+
+    def note(_: Any, __: Any, statement: str, *___: Any) -> None:
+        asked.append(statement)
+
+    engine = database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        await authorize_folder(archive.platform, alice, None, made.id, need=need)
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    assert len([one for one in asked if "SELECT" in one]) == most
 
 
 async def test_a_host_that_fails_leaves_no_row(database: Database, tmp_path: Path):
