@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,23 @@ def test_a_removed_group_takes_its_empty_parents_along(tmp_path: Path) -> None:
     limits.remove("c2")
     assert list(tmp_path.iterdir()) == []
     limits.remove("c2")
+
+
+def test_a_group_is_made_although_another_takes_the_empty_parents_along(
+    tmp_path: Path,
+) -> None:
+    """Sessions start while others end, of this agent and of others on the node."""
+    mounts = {n: tmp_path / n for n in ("cpu", "cpuacct", "memory", "pids", "freezer")}
+    limits = CgroupV1(mounts, "ours/agent")
+
+    def come_and_go(name: str) -> None:
+        for _ in range(100):
+            limits.create(name, Bounds())
+            limits.remove(name)
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(come_and_go, ("c1", "c2", "c3")))
+    assert limits.names() == set()
 
 
 def test_a_scope_gets_its_limits_as_properties() -> None:

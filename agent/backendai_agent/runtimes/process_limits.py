@@ -104,7 +104,7 @@ class CgroupV1(Limits):
 
     def create(self, name: str, bounds: Bounds) -> None:
         for controller in _V1_NEEDED:
-            self._folder(controller, name).mkdir(parents=True, exist_ok=True)
+            _make_group(self._folder(controller, name))
         if bounds.cpu:
             cpu = self._folder("cpu", name)
             quota = max(_LEAST_QUOTA, bounds.cpu * CPU_PERIOD // 1000)
@@ -181,7 +181,7 @@ class CgroupV2(Limits):
 
     def create(self, name: str, bounds: Bounds) -> None:
         folder = self._folder(name)
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_group(folder)
         for parent in (self._base, *_between(self._base, folder)):
             _write(parent / "cgroup.subtree_control", "+cpu +memory +pids")
         if bounds.cpu:
@@ -369,6 +369,19 @@ def _between(base: Path, folder: Path) -> Iterator[Path]:
     """Yield the folders below *base* and above *folder*, topmost first."""
     parents: Sequence[Path] = folder.parents
     return reversed([p for p in parents if base in p.parents])
+
+
+def _make_group(folder: Path) -> None:
+    """Make *folder*, although others take away parents that they leave empty."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, FileNotFoundError):  # it is gone again meanwhile
+            if time.monotonic() > until:
+                raise
+        else:
+            return
 
 
 def _remove_group(folder: Path, top: Path) -> None:
