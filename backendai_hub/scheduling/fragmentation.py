@@ -3,8 +3,9 @@
 Requests like those that people usually make go on coming, and each asks every node for
 the part of what it can use there that the node is of all its room: where few nodes
 serve a request, it comes to each of them the more often. Together they use a node's
-accelerators, cores and memory, until one of the three is exhausted. What will be used
-of the node's accelerators before is *usable*; the rest of what is free is *fragmented*.
+accelerators, cores and memory, until one of the three is exhausted, which may be any of
+those of which there is hardly more than enough. What will be used of the node's
+accelerators before is *usable*; the rest of what is free is *fragmented*.
 A session goes where fragmentation grows least: that is where what is usable shrinks
 least, since its own part leaves any node it is placed on.
 

@@ -39,6 +39,8 @@ AHEAD: Final = 4.0
 """Requests are expected that want so many times as many devices as are free."""
 _STEEPLY, _SHORTEST = 6, 1.4
 """How fast more are expected where cores or memory are short, and when no faster."""
+_SHARPLY: Final = 3
+"""How sharply the first that is exhausted counts alone: by two to the power of this."""
 ONE_MORE: Final = 0.2
 """Such a part of what is expected is what one more request could use, alone."""
 EXTRA: Final = 2
@@ -228,9 +230,10 @@ class Mix:
 
         Each request asks for its part of what it can use there. Together they use
         devices, cores and memory at some rate; *room* is how much they have used when
-        the first of these is exhausted. Nobody knows how many will come: if it is as
-        likely at any time that no more do, what they use is this. What one more could
-        use counts a little beside it.
+        the first of these is exhausted. That is how it is on average: of which there is
+        hardly more than enough is often the first all the same. Nobody knows how many
+        will come: if it is as likely at any time that no more do, what they use is this.
+        What one more could use counts a little beside it.
         """
         if len(rows) > _TOGETHER:
             parts = _part(len(rows))
@@ -243,12 +246,20 @@ class Mix:
         fits = (usable >= self._least).astype(np.float32)
         self.use_soon(usable, fits)
         asked = np.maximum(_add_up(usable, self._devices), _NONE)
-        takes = [_add_up(usable, weights) for weights in self._takes]
+        scarce = np.empty((len(self.host), len(rows)))
+        for index, weights in enumerate(self._takes):
+            scarce[index] = _add_up(usable, weights)
         usable *= opened
         room = (_add_up(usable, self._devices) / asked + open_[:, -2]) / 2
-        for index, taken in enumerate(takes):
-            there = free[:, index] * asked / np.maximum(taken, _NONE)
-            np.minimum(room, there, out=room)
+        scarce *= room
+        scarce /= np.maximum(free.T * asked, _NONE)
+        np.minimum(scarce, _BOUNDLESS, out=scarce)
+        for _ in range(_SHARPLY):
+            scarce *= scarce
+        short = 1 + scarce.sum(axis=0)
+        for _ in range(_SHARPLY):
+            np.sqrt(short, out=short)
+        room /= short
         found: FloatVector = self._together * asked * room / (asked + room)
         opened *= fits
         found += _add_up(opened, self._alone)

@@ -103,8 +103,9 @@ def test_a_session_that_wants_many_cores_goes_where_cores_are_to_spare():
     wanted = read_demand(cluster, ask(cpu=16, shares=1))
     lost = scorer.score(wanted, np.arange(2))
     # Sixteen devices are asked for on each, which has four: 3.2 by all, 4 by one more.
-    assert scorer.usable().tolist() == pytest.approx([3360, 3360], rel=0.01)
-    assert lost.tolist() == pytest.approx([1480, 840], rel=0.05)
+    # All cores of the lean node have to be there for it, and that may turn out otherwise.
+    assert scorer.usable().tolist() == pytest.approx([3187, 3360], rel=0.01)
+    assert lost.tolist() == pytest.approx([1353, 840], rel=0.05)
     placed = where([lean, rich], pending(cpu=16, shares=1), typical=usual)
     assert placed == {"s": "rich"}
 
@@ -220,8 +221,15 @@ def test_cores_are_used_up_first_where_few_would_take_them_from_devices():
     ample = node("ample", host(64), *gpus("a", *([0] * 8)))
     placed = where([ample, scarce], pending(cpu=4, shares=1), typical=usual)
     assert placed == {"s": "scarce"}
-    without = where([ample, scarce], pending(cpu=4, shares=1), typical=usual[:1])
-    assert without == {"s": "ample"}
+    wanted = ask(cpu=4, shares=1)
+
+    def prefer_scarce(typical: Typical) -> float:
+        cluster = Cluster([ample, scarce])
+        demand = read_demand(cluster, wanted)
+        lost = scorer_of(cluster, typical).score(demand, np.arange(2))
+        return float(lost[0] - lost[1])
+
+    assert prefer_scarce(usual) > 2 * prefer_scarce(usual[:1])
 
 
 def test_a_part_goes_where_what_is_left_is_of_use_to_somebody():
