@@ -2,9 +2,9 @@
 
 A file's tests stay together, for the things they share. Those that look at the whole
 machine (its container engine, its firewall, the processes of a user) stay together,
-too, and so do the stories of the pages, which share a platform, and those that bring up
-platforms without real sessions. Workers begin with these three chains, while the others
-take the rest.
+too, and so do the stories of whole platforms with real sessions, those of the pages,
+which share a platform, and those of platforms without real sessions. Workers begin with
+these chains, before they take the rest.
 
 Most of what takes long waits: for programs to start, and for each other. So there are
 more workers than processors.
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 MANY = 1000
 _CHAINS = {
     "machine": (
-        "tests/e2e/test_existing_hub.py",
-        "tests/e2e/test_failures.py",
-        "tests/e2e/test_first_notebook.py",
-        "tests/e2e/test_folders_of_sessions.py",
-        "tests/e2e/test_kills.py",
-        "tests/e2e/test_launch_choices.py",
         "tests/integration/test_batch_runs.py",
         "tests/integration/test_cluster_runs.py",
         "tests/integration/test_docker_",
@@ -41,7 +35,16 @@ _CHAINS = {
         "tests/integration/test_process_",
         "tests/integration/test_session_preparation.py",
     ),
-    # One platform with containers of its own, and a browser.
+    # Platforms with real sessions, which know their own from others on the machine.
+    "sessions": (
+        "tests/e2e/test_existing_hub.py",
+        "tests/e2e/test_failures.py",
+        "tests/e2e/test_first_notebook.py",
+        "tests/e2e/test_folders_of_sessions.py",
+        "tests/e2e/test_kills.py",
+        "tests/e2e/test_launch_choices.py",
+    ),
+    # One such platform, and a browser.
     "pages": ("tests/e2e/ui/",),
     # Whole platforms whose sessions are made up, and programs by themselves.
     "platforms": (

@@ -139,6 +139,7 @@ class Stack:
         self.db_url = db_url
         self.programs: dict[str, Program] = {}
         self.settings: list[str] = []
+        self._users: dict[str, int] = {}
         self.patience = WAIT_SECONDS
         """How long a service may take until it answers, or stand by."""
         self.connection_file.write_text(
@@ -218,6 +219,10 @@ class Stack:
     async def start_agent(
         self, *flags: str, name: str = "agent", runtime: str = "fake"
     ) -> None:
+        users = []
+        if runtime == "process":  # beside other agents, sessions are users of its own
+            first = 10_000 * self._users.setdefault(name, free_port(self._taken))
+            users = [f"--ProcessRuntime.first_uid={first}"]
         program = self._program(
             name,
             "backendai_agent.app",
@@ -227,6 +232,7 @@ class Stack:
             f"--BackendAIAgent.token_file={self.folder.key('enroll.token')}",
             f"--BackendAIAgent.runtime={runtime}",
             f"--BackendAIAgent.lock_file={self.folder.lock(name)}",
+            *users,
             *flags,
         )
         program.start()

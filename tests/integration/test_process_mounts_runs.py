@@ -43,7 +43,6 @@ async def two_nodes(place: Path, runtime: str) -> AsyncIterator[Site]:
                     f"--BackendAIAgent.name={name}",
                     f"--BackendAIAgent.local_folders={folders}",
                     "--ProcessRuntime.network=none",
-                    f"--ProcessRuntime.first_uid={500000 + 20000 * number}",
                     name=name,
                 )
 

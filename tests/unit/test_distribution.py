@@ -25,13 +25,21 @@ def test_what_uses_the_machine_runs_one_after_the_other():
     assert [path for path in users if chain_of(f"{path}::test_it") is None] == []
 
 
-def test_who_looks_at_the_machines_sessions_never_runs_beside_another():
-    stories = [str(path) for path in FILES if "ui" in path.parts]
-    users = [path for path in find_files(OF_SESSIONS) if path not in stories]
-    assert min(len(users), len(stories)) > 10
-    assert {together_with(f"{path}::test_it") for path in users} == {"machine"}
-    # Those of the pages look at nobody's sessions but their own, on one platform.
-    assert {together_with(f"{path}::test_it") for path in stories} == {"pages"}
+@pytest.mark.parametrize(
+    ("folder", "chain"),
+    [
+        ("tests/integration/", "machine"),
+        # Platforms look at nobody's sessions but their own.
+        ("tests/e2e/test_", "sessions"),
+        ("tests/e2e/ui/", "pages"),
+    ],
+)
+def test_who_looks_at_the_machines_sessions_never_runs_beside_another(
+    folder: str, chain: str
+):
+    users = [path for path in find_files(OF_SESSIONS) if path.startswith(folder)]
+    assert users
+    assert {together_with(f"{path}::test_it") for path in users} == {chain}
 
 
 def test_a_files_tests_stay_together():
