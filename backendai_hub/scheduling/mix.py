@@ -232,8 +232,8 @@ class Mix:
         devices, cores and memory at some rate; *room* is how much they have used when
         the first of these is exhausted. That is how it is on average: of which there is
         hardly more than enough is often the first all the same. Nobody knows how many
-        will come: if it is as likely at any time that no more do, what they use is this.
-        What one more could use counts a little beside it.
+        will come: if it is as likely at any time that no more do, what they use is
+        this. What one more could use counts a little beside it.
         """
         if len(rows) > _TOGETHER:
             parts = _part(len(rows))

@@ -103,7 +103,7 @@ def test_a_session_that_wants_many_cores_goes_where_cores_are_to_spare():
     wanted = read_demand(cluster, ask(cpu=16, shares=1))
     lost = scorer.score(wanted, np.arange(2))
     # Sixteen devices are asked for on each, which has four: 3.2 by all, 4 by one more.
-    # All cores of the lean node have to be there for it, and that may turn out otherwise.
+    # All cores of the lean node are needed for that, and may turn out not to suffice.
     assert scorer.usable().tolist() == pytest.approx([3187, 3360], rel=0.01)
     assert lost.tolist() == pytest.approx([1353, 840], rel=0.05)
     placed = where([lean, rich], pending(cpu=16, shares=1), typical=usual)
