@@ -170,6 +170,21 @@ async def load_text(platform: Platform, opened: OpenFolder, path: str) -> TextFi
     )
 
 
+async def _count(platform: Platform, opened: OpenFolder, content: bytes) -> None:
+    """Count a text before it appears, if there is room for it.
+
+    So who replaces it at once never takes away what has not been counted yet.
+    """
+    room = quota_scopes.Room(len(content), 1)
+    async with platform.database.transaction() as tx:
+        await quota_scopes.reserve(
+            tx, opened.folder, room.bytes, files=1, insider=opened.is_insider
+        )
+        await quota_scopes.settle(
+            tx, opened.folder, reserved=room, used=room.bytes, files=1
+        )
+
+
 async def store_text(
     platform: Platform,
     opened: OpenFolder,
@@ -187,11 +202,7 @@ async def store_text(
         raise TooLargeError(
             f"text: {len(content)} bytes; up to {MOST_TEXT} are edited as text"
         )
-    room = quota_scopes.Room(len(content), 1)
-    async with platform.database.transaction() as tx:
-        await quota_scopes.reserve(
-            tx, opened.folder, room.bytes, files=1, insider=opened.is_insider
-        )
+    await _count(platform, opened, content)
     try:
         written = await platform.storage.call(
             opened.host,
@@ -199,15 +210,17 @@ async def store_text(
         )
     except HubError:
         async with platform.database.transaction() as tx:
-            await quota_scopes.give_back(tx, opened.folder, room)
+            await quota_scopes.settle(
+                tx, opened.folder, reserved=0, used=-len(content), files=-1
+            )
         raise
     async with platform.database.transaction() as tx:
         await quota_scopes.settle(
             tx,
             opened.folder,
-            reserved=room,
-            used=len(content) - written.replaced_bytes,
-            files=1 - written.replaced_files,
+            reserved=0,
+            used=-written.replaced_bytes,
+            files=-written.replaced_files,
         )
         after = {"path": path, "bytes": len(content)}
         tx.audit(act_of(Action.WRITE_FILE, opened.folder, after=after))
