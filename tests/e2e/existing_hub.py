@@ -136,11 +136,11 @@ def existing_hub(
     try:
         told = site.up()
         hub = site.start_hub(str(told["connection_file"]))
-        until(site.is_up, site.said, 30)
+        until(site.is_up, site.said)
         yield site
     finally:
         if hub is not None:
             hub.send_signal(signal.SIGTERM)
-            hub.wait(30)
+            hub.wait(60)
         run("down", f"--data-dir={site.data}")
         shutil.rmtree(folder, ignore_errors=True)

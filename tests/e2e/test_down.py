@@ -28,7 +28,7 @@ def test_down_sessions_ends_everybodys_also_those_in_the_queue():
                         "prefix": f"/user/grace/{server}/",
                     },
                 },
-                timeout=10,
+                timeout=60,
             ).json()
             for server, cpu in (("runs", "0.1"), ("waits", everything(platform)))
         ]

@@ -30,36 +30,36 @@ def test_a_users_notebook_runs_and_stops_in_an_existing_hub(site: Site):
     web.trust_env = False
     web.headers["Authorization"] = f"token {TOKEN}"
     users = f"{site.url}hub/api/users/alice"
-    assert web.post(users, timeout=10).status_code == 201
-    token = web.post(f"{users}/tokens", json={"note": "t"}, timeout=10).json()["token"]
+    assert web.post(users, timeout=60).status_code == 201
+    token = web.post(f"{users}/tokens", json={"note": "t"}, timeout=60).json()["token"]
     alice = requests.Session()
     alice.trust_env = False
     alice.headers["Authorization"] = f"token {token}"
     asked = alice.post(
         f"{users}/servers/mine",
         json={"user_options": {"image": "jupyterlab", "slots": {"cpu": "0.5"}}},
-        timeout=30,
+        timeout=60,
     )
     assert asked.status_code in {201, 202}, asked.text
     lab = f"{site.url}user/alice/mine/"
 
     def answers() -> bool:
-        found = alice.get(f"{lab}api/status", timeout=10, allow_redirects=False)
+        found = alice.get(f"{lab}api/status", timeout=60, allow_redirects=False)
         return found.status_code == 200 and "started" in found.json()
 
-    until(answers, site.said, 60)
+    until(answers, site.said)
     api = f"{site.url}services/backendai/api/"
-    sessions = alice.get(f"{api}sessions?status=live", timeout=10).json()["items"]
+    sessions = alice.get(f"{api}sessions?status=live", timeout=60).json()["items"]
     assert [(s["owner"], s["status"]) for s in sessions] == [("alice", "RUNNING")]
     # An administrator of the Hub is none of ours unless our configuration says so.
-    assert alice.get(f"{api}me", timeout=10).json()["roles"] == ["user"]
+    assert alice.get(f"{api}me", timeout=60).json()["roles"] == ["user"]
 
-    assert alice.delete(f"{users}/servers/mine", timeout=30).status_code in {202, 204}
+    assert alice.delete(f"{users}/servers/mine", timeout=60).status_code in {202, 204}
 
     def ended() -> bool:
-        items = alice.get(f"{api}sessions?status=ended", timeout=10).json()["items"]
+        items = alice.get(f"{api}sessions?status=ended", timeout=60).json()["items"]
         return [s["status"] for s in items] == ["TERMINATED"]
 
-    until(ended, site.said, 30)
-    room = alice.get(f"{api}resources", timeout=10).json()["room"]
+    until(ended, site.said)
+    room = alice.get(f"{api}resources", timeout=60).json()["room"]
     assert all(r["free"] == r["total"] for r in room)

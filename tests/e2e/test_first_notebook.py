@@ -127,7 +127,7 @@ def addresses(platform: Platform) -> list[str]:
 
 
 def hub_servers(platform: Platform) -> dict[str, object]:
-    answer = platform.web.get(f"{platform.url}hub/api/users", timeout=10)
+    answer = platform.web.get(f"{platform.url}hub/api/users", timeout=60)
     return {
         f"{user['name']}/{name}": server
         for user in answer.json()
@@ -150,7 +150,7 @@ def test_a_session_that_cannot_start_says_why_on_the_page(
     answer = platform.web.post(
         f"{platform.api}sessions",
         json={"image": "jupyterlab", "slots": {"cpu": 4096}},
-        timeout=10,
+        timeout=60,
     )
     assert answer.status_code == 422
     assert "the largest node has" in answer.json()["detail"]

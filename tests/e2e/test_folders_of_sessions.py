@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.bwrap, pytest.mark.timeout(600)]
 
 def make_folder(platform: Platform, name: str) -> None:
     answer = platform.web.post(
-        f"{platform.api}folders", json={"name": name}, timeout=20
+        f"{platform.api}folders", json={"name": name}, timeout=60
     )
     assert answer.ok, answer.text
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.bwrap, pytest.mark.timeout(600)]
 
 
 def post(platform: Platform, path: str, **body: Any) -> None:
-    answer = platform.web.post(f"{platform.api}{path}", json=body, timeout=20)
+    answer = platform.web.post(f"{platform.api}{path}", json=body, timeout=60)
     assert answer.ok, answer.text
 
 

@@ -37,7 +37,7 @@ async def test_what_sessions_use_is_shown_and_watched(tmp_path, monkeypatch):
             watching = asyncio.create_task(root("session", "usage", name, "--watch"))
             await spawner.send("POST", f"api/sessions/{made['id']}/terminate", json={})
             await spawner.reach(made["id"], "TERMINATED")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 watched = await watching
         ended = await root.well("session", "usage", made["id"])
         wrong = await root("session", "usage", name, "--owner", "*")

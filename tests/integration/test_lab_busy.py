@@ -47,7 +47,7 @@ class Listening(Platform):
             latest = self.told[begin:][-4:]
             return len(latest) == 4 and len(set(latest)) == wanted
 
-        await until(heard, what, seconds=30)
+        await until(heard, what)
 
 
 @pytest.fixture

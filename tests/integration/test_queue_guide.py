@@ -22,14 +22,14 @@ async def test_the_guide_can_be_walked_on_a_real_service(tmp_path):
             made = await spawner.launch("second", slots={"cpu": cpu["total"]})
             node, waits = running["agent"], made["id"]
 
-            async def kept() -> object:
-                return (await spawner.get(f"api/sessions/{waits}")).get("why")
+            async def news_of_why() -> object:
+                why = (await spawner.get(f"api/sessions/{waits}")).get("why")
+                news = await spawner.get(f"api/sessions/{waits}/events")
+                told = [one for one in news if one["kind"] == "session.waiting"]
+                return why if told and told[-1]["why"] == why else None
 
-            why = await until(kept, "why it waits is kept")
-            news = await spawner.get(f"api/sessions/{waits}/events")
+            why = await until(news_of_why, "why it waits is kept, and was told")
         assert why["position"] == 1
-        told = [one for one in news if one["kind"] == "session.waiting"]
-        assert told[-1]["why"] == why
 
         queue = await root.well("admin", "schedule", "queue", "default")
         assert made["name"] in queue.out
