@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Browser
@@ -24,15 +23,22 @@ MakePerson = Callable[..., Person]
 
 
 @pytest.fixture(scope="package")
-def site() -> Iterator[Platform]:
+def database() -> Iterator[str | None]:
+    """Where the platform keeps its rows; None: in a file of its own."""
+    if not os.environ.get("BACKENDAI_TEST_POSTGRES_URL"):
+        yield None
+        return
+    with new_database() as url:
+        yield url
+
+
+@pytest.fixture(scope="package")
+def site(database: str | None) -> Iterator[Platform]:
     """A platform that is left standing from story to story."""
     runtime = "process" if find_lack("docker") else "docker"
-    with ExitStack() as ends:
-        config = ""
-        if os.environ.get("BACKENDAI_TEST_POSTGRES_URL"):
-            url = ends.enter_context(new_database())
-            config = f"c.HubService.db_url = {url!r}\n"
-        yield ends.enter_context(running(runtime, config))
+    config = f"c.HubService.db_url = {database!r}\n" if database else ""
+    with running(runtime, config) as up:
+        yield up
 
 
 @pytest.fixture(scope="module")
