@@ -261,8 +261,11 @@ async def _end(
             used=change.used,
             files=change.files,
         )
-        done = "a copy" if task.kind is TaskKind.COPY else "unpacked"
-        text = f"{placed.path} in {folder.name} is {done} of {task.arguments['path']}"
+        text = (
+            f"{placed.path} in {folder.name} is"
+            f" {'a copy' if task.kind is TaskKind.COPY else 'unpacked'} of"
+            f" {task.arguments['path']}"
+        )
         kind = EventKind.FOLDER_CHANGED
         tell(tx, kind, folder, text, actor=task.actor)
         await tell_beginner(tx, kind, folder, task, text, actor=task.actor)

@@ -146,9 +146,10 @@ async def refuse_taken(
     )
     if found is None:
         return
-    whose = "" if found.user_id == user_id else f" (of {found.owner_name})"
     raise ConflictError(
-        f"there is a folder {found.name!r}{whose} already; choose another name",
+        f"there is a folder {found.name!r}"
+        + ("" if found.user_id == user_id else f" (of {found.owner_name})")
+        + " already; choose another name",
         folder=found.id,
     )
 

@@ -213,7 +213,7 @@ async def leave(tx: Transaction, record: SessionRecord) -> bool:
         await _put_back(
             tx,
             record,
-            f"{words}; {WAITING_WORDS[SessionStatus.PENDING]} again",
+            f"{words}; waiting in the queue again",
             preemptions=record.preemptions + 1,
         )
         return True

@@ -289,15 +289,16 @@ def _tell_victim(
 
 
 def _tell_rest(mode: str, grace: int) -> str:
-    then = "waits in the queue again" if mode == "reschedule" else "ends"
-    return f"; it has {describe_duration(grace)} to save, then it {then}"
+    return f"; it has {describe_duration(grace)} to save, then it" + (
+        " waits in the queue again" if mode == "reschedule" else " ends"
+    )
 
 
 def _tell_waiting(nodes: Sequence[AgentRecord], count: int) -> str:
     names = ", ".join(sorted(node.name for node in nodes))
-    verb = "has" if count == 1 else "have"
-    who = "1 session" if count == 1 else f"{count} sessions"
-    return f"room is kept for it on {names} until {who} {verb} left"
+    if count == 1:
+        return f"room is kept for it on {names} until 1 session has left"
+    return f"room is kept for it on {names} until {count} sessions have left"
 
 
 async def give_back(platform: Platform, returned: Mapping[str, str]) -> int:

@@ -148,9 +148,8 @@ async def tell_room(connection: AsyncConnection, record: SessionRecord) -> str:
         return f"{left} of {count} sessions have left that make room for it"
     if record.status is SessionStatus.PREEMPTED:
         again = record.ends_as == SessionStatus.PENDING
-        then = "waits in the queue again" if again else "ends"
-        return (
-            f"it makes room for another session; when it has left its node, it {then}"
+        return "it makes room for another session; when it has left its node, it" + (
+            " waits in the queue again" if again else " ends"
         )
     return ""
 

@@ -172,10 +172,13 @@ def _tell_less(change: Change) -> Iterator[str]:
         kind, _ = less.scope
         if less.slot == SESSIONS:
             count = less.amount // MILLI
-            what = f"had {count} {'session' if count == 1 else 'sessions'} less running"
+            yield (
+                f"if {kind} {less.name} had {count}"
+                f" {'session' if count == 1 else 'sessions'} less running"
+            )
         else:
-            what = f"used {describe_amount(less.slot, less.amount)} {less.slot} less"
-        yield f"if {kind} {less.name} {what}"
+            amount = describe_amount(less.slot, less.amount)
+            yield f"if {kind} {less.name} used {amount} {less.slot} less"
 
 
 def _tell_request(change: Change, session: PendingSession) -> Iterator[str]:

@@ -71,7 +71,11 @@ class Fault:
 
     def note(self, kind: str, name: str, what: str) -> None:
         """Note something odd; what came first is told."""
-        self.odd = self.odd or f"the {kind} {name!r} {what}"
+        self.odd = self.odd or (
+            f"the sequencer {name!r} {what}"
+            if kind == "sequencer"
+            else f"the placement {name!r} {what}"
+        )
 
     def fail(self, kind: str, name: str, error: object) -> None:
         """Note that a policy has failed; what came first is told."""

@@ -48,9 +48,11 @@ def explain_no_room(
     if not rows.any():
         return NO_NODES_IN_GROUP
     count = int(rows.sum())
-    nodes = "1 node" if count == 1 else f"{count} nodes"
     unfit, candidates = _sort_out(cluster, session, rows)
-    parts = [f"{many} of {nodes}: {why}" for why, many in unfit.items()]
+    parts = [
+        f"{many} of 1 node: {why}" if count == 1 else f"{many} of {count} nodes: {why}"
+        for why, many in unfit.items()
+    ]
     if session.members:
         parts += _explain_members(cluster, session, candidates, holds)
         if len(candidates) and len(parts) == len(unfit):

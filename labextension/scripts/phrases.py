@@ -120,7 +120,8 @@ WORDS: Final = (
     *("ready", "performing", "cloning", "mounted", "error", "delete-pending"),
     *("delete-ongoing", "delete-complete", "delete-error", "pending", "accepted"),
     *("rejected", "canceled", "create", "remove", "clone", "move", "copy", "extract"),
-    *("empty-trash", "scan", "interactive", "batch", "nothing", "and", "unlimited"),
+    *("empty-trash", "scan", "interactive", "batch", "sessions", "drained"),
+    *("ALIVE", "SUSPECT", "LOST"),
 )
 
 # Names of locks and tasks, headers, parts of a page that is not ours to translate.

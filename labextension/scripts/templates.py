@@ -230,6 +230,8 @@ def _trim(text: str) -> str:
 def _name(node: ast.expr) -> str:  # noqa: C901, PLR0911 - a table, really
     """Name what stands for *node* in a template."""
     match node:
+        case ast.Attribute(value=ast.Name(id="noun"), attr="name"):
+            return "noun"
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name.strip("_").lower() or "value"
         case ast.Subscript(slice=ast.Constant(value=str(name))):

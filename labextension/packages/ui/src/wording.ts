@@ -47,10 +47,15 @@ function wordDuration(text: string, language: string): string {
   );
 }
 
+/* A state, or the name of a session with its state: `train (ERROR)`. */
+const STATUS = /^(?:[\w.-]+ \([A-Z]+\)|[A-Z]+)$/;
+
 /** A value of a sentence as the pages write it, or null if it is the service's word. */
 function wordValue(text: string, t: TFunction, language: string): string | null {
-  if (/^[A-Z]+$/.test(text)) {
-    return t(`status.${text}`, { defaultValue: text });
+  if (STATUS.test(text)) {
+    return text.replace(/[A-Z]+(?=\)?$)/, status =>
+      t(`status.${status}`, { defaultValue: status })
+    );
   }
   if (DURATION.test(text)) {
     return wordDuration(text, language);

@@ -83,6 +83,11 @@ describe('a sentence of the service', () => {
     expect(told(text)).toBe(said);
   });
 
+  test('knows its own words from names', () => {
+    const book = new Book({ copy: '복사', '{kind} of {name}': '{name}의 {kind}' });
+    expect(told('copy of copy', book)).toBe('copy의 복사');
+  });
+
   test('leaves what somebody has said behind it', () => {
     const [pieces] = [BOOK.say('stopped by mina: it was in the way of others', plain)];
     expect(pieces).toEqual([

@@ -19,6 +19,7 @@ interface Template {
   english: string;
   /** What is between its places; one more than there are places. */
   literals: string[];
+  places: string[];
   /** The translation: literals, and numbers of places. */
   said: (string | number)[];
   /** Letters, and what it says in all: more of both is closer to a text. */
@@ -26,6 +27,8 @@ interface Template {
   length: number;
 }
 
+/** Places in which one word is the service's; in all others it is a name. */
+const WORDED = /^(?:kind|noun|role|status|state|stop|slot|type|what|words|why|said)\d*$/;
 /** What somebody has named. */
 const QUOTED = /^'[^']*'$|^"[^"]*"$/;
 const PLACE = /\{(\w*)\}/;
@@ -153,7 +156,9 @@ class Reading {
       return null;
     }
     const { template, values } = found;
-    const said = values.map(value => this.value(value, depth + 1));
+    const said = values.map((value, at) =>
+      this.value(value, depth + 1, WORDED.test(template.places[at] ?? ''))
+    );
     const isUnlikely = said.some(
       (pieces, at) => isLight(template) && !isRest(template, at) && leftIn(pieces) > 0
     );
@@ -165,8 +170,9 @@ class Reading {
   }
 
   /** What stands in a place: most often a name, which is not translated. */
-  private value(text: string, depth: number): Piece[] {
-    const said = QUOTED.test(text) ? own(text) : this.translate(text, depth);
+  private value(text: string, depth: number, isWord = false): Piece[] {
+    const isName = QUOTED.test(text) || !(isWord || text.includes(' '));
+    const said = isName ? null : this.translate(text, depth);
     const isList = text.split(', ').every(each => each.split(' ').length <= FEW_WORDS);
     return said ?? (isList ? own(this.word(text) ?? text) : this.leave(text));
   }
@@ -278,6 +284,7 @@ function compile(english: string, translation: string): Template {
   return {
     english,
     literals,
+    places: names,
     said: said.filter(part => part !== '' && part !== -1),
     weight,
     length: all.length
