@@ -74,7 +74,8 @@ class Ends:
         """Who holds it; None is a window."""
         self.held = [held for _, held in known]
         self.order = sorted((h.ends or 0, i) for i, h in enumerate(self.held))
-        """When each of them ends: sorted, so that a copy of it is a heap."""
+        """When each of them ends, in order."""
+        self._in_time: Vector = np.array([i for _, i in self.order], np.int64)
         self._rows: Vector = np.array([h.row for h in self.held], np.int64)
         self._times: Vector = np.array([h.ends or 0 for h in self.held], np.int64)
         first = np.flatnonzero(np.diff(self._rows, prepend=-1))
@@ -107,8 +108,7 @@ class Ends:
                 return None
             free = cluster.free_of(column)[self._rows]
             enough &= free + self._sum(slot) >= amount
-        candidates = np.flatnonzero(enough)
-        candidates = candidates[np.argsort(self._times[candidates], kind="stable")]
+        candidates = self._in_time[enough[self._in_time]]
         if not len(candidates):
             return None
         trial = self._line.trial(session)
@@ -186,11 +186,17 @@ def _follow(
     """Replay the queue up to *session*; None if that takes too long."""
     trial = line.trial(session)
     ahead.add(session)
-    order = list(ends.order)
+    order, following = ends.order, 0
     later: list[Holding] = []
+    new: list[tuple[int, int]] = []
+    """When those end that have started meanwhile."""
     steps = 0
-    while order:
-        time, index = heappop(order)
+    while new or following < len(order):
+        if new and (following == len(order) or new[0] < order[following]):
+            time, index = heappop(new)
+        else:
+            time, index = order[following]
+            following += 1
         known = index < len(ends.held)
         held = ends.held[index] if known else later[index - len(ends.held)]
         _give(trial, held)
@@ -211,7 +217,7 @@ def _follow(
             for room in rooms if lifetime is not None else ():
                 until = time + (lifetime or 0)
                 later.append(Holding(room.row, room.shares, until))
-                heappush(order, (until, len(ends.held) + len(later) - 1))
+                heappush(new, (until, len(ends.held) + len(later) - 1))
     return Forecast(unknown=_undeclared(ends.undeclared))
 
 

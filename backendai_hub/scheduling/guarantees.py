@@ -58,7 +58,7 @@ class Guarantees:
         """Who is about to get room, and counts as if they had it."""
         self._ever: dict[tuple[object, ...], bool] = {}
         self._quick: dict[tuple[int, ...], bool] = {}
-        self._owners: dict[tuple[int, str], tuple[object, Path, Chain]] = {}
+        self._owners: dict[tuple[int, str], tuple[object, tuple[Path, Chain]]] = {}
         self._seen: PendingSession | None = None
         """Who has been looked up last."""
         self._last: tuple[Path, Amounts, Chain] = ((), {}, Chain((), (), ()))
@@ -110,8 +110,8 @@ class Guarantees:
                 self._owners.clear()
             path = path_of(session)
             # Kept beside it, so that nothing else gets its identity.
-            found = self._owners[key] = scopes, path, self._tree.chain(path)
-        return found[1:]
+            found = self._owners[key] = scopes, (path, self._tree.chain(path))
+        return found[1]
 
     def _amounts_of(self, session: PendingSession) -> Amounts:
         """Return what counts of a session, in what is quickest to look things up in."""
