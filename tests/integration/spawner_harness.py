@@ -367,7 +367,7 @@ def configure(
     c.JupyterHub.bind_url = "http://127.0.0.1:8000/"
     c.JupyterHub.proxy_class = MemoryProxy
     c.JupyterHub.authenticator_class = "backendai"
-    c.JupyterHub.tornado_settings = {"slow_stop_timeout": 30}
+    c.JupyterHub.tornado_settings = {"slow_stop_timeout": 60}
     c.Authenticator.admin_users = {"root"}
     c.Authenticator.auth_refresh_age = refresh_age
     backendai_spawner.install(c, stack.connection_file)

@@ -203,9 +203,9 @@ async def test_who_is_spared_finds_a_connection_when_all_others_are_taken(
         async with opened.read() as taken:
             await taken.execute(select(1))
             with opened.spared():
-                async with asyncio.timeout(30), opened.read() as connection:
+                async with asyncio.timeout(60), opened.read() as connection:
                     assert await connection.scalar(select(1)) == 1
-                async with asyncio.timeout(30), opened.transaction() as tx:
+                async with asyncio.timeout(60), opened.transaction() as tx:
                     await tx.execute(select(1))
 
         # A successor fences off these writes like all others.

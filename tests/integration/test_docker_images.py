@@ -213,7 +213,7 @@ async def test_a_registry_that_says_nothing_holds_nobody_up(runtime, repository)
             )
             for n in range(20)
         ]
-        server.settimeout(20)
+        server.settimeout(60)
         connection, _ = await asyncio.to_thread(server.accept)
         began = time.monotonic()
         async with asyncio.timeout(60):

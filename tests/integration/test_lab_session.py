@@ -167,7 +167,7 @@ async def running_session(platform, **environ):
     finally:
         await client.close()
         process.send_signal(signal.SIGTERM)
-        printed, _ = await asyncio.to_thread(process.communicate, timeout=20)
+        printed, _ = await asyncio.to_thread(process.communicate, timeout=60)
         await runner.cleanup()
         shutil.rmtree(folder)
         assert "Traceback" not in printed, printed

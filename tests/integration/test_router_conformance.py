@@ -166,7 +166,7 @@ async def test_a_websocket_keeps_its_subprotocol_messages_and_close_code(site):
         assert (await channel.receive_str()) == "hello"
         large = os.urandom(5_000_000)
         await channel.send_bytes(large)
-        assert (await channel.receive_bytes(timeout=20)) == large
+        assert (await channel.receive_bytes(timeout=60)) == large
         await channel.ping()
         await channel.send_str("close")
         message = await channel.receive()

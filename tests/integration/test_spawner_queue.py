@@ -72,7 +72,7 @@ async def test_stopping_the_server_ends_the_session(hub):
     ],
 )
 async def test_what_the_service_refuses_is_told_in_its_words(hub, options, words):
-    wait_for_spawns(hub, 20)
+    wait_for_spawns(hub, 60)
 
     status, body = await hub.start("alice", "one", options)
 
@@ -222,7 +222,7 @@ async def test_the_form_is_shown_and_its_plain_fields_start_a_session(hub):
 
 
 async def test_the_form_says_what_was_wrong_with_it(hub):
-    wait_for_spawns(hub, 20)
+    wait_for_spawns(hub, 60)
     async with browser(hub, "alice") as tab:
         status, page = await tab.send("spawn/alice/one", spec='{"cpu": "many"}')
         assert status == 400
@@ -235,7 +235,7 @@ async def test_the_form_says_what_was_wrong_with_it(hub):
 
 
 async def test_the_failed_page_tells_why(hub):
-    wait_for_spawns(hub, 20)
+    wait_for_spawns(hub, 60)
     await hub.start("alice", "one", {"image": "windows"})
     async with browser(hub, "alice") as tab:
         status, page = await tab.get("spawn-pending/alice/one")

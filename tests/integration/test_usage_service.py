@@ -102,7 +102,7 @@ async def listen(
     }
     found: list[dict[str, Any]] = []
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(60),
         aiohttp.ClientSession(headers=headers) as session,
         session.get(f"{stack.url}api/events{query}") as answer,
     ):
