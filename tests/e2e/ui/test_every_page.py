@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.browser import Person
 from tests.e2e.ui.conftest import MakePerson
 from tests.e2e.ui.dialogs import WINDOWS
-from tests.e2e.ui.walking import Walk, ask
+from tests.e2e.ui.walking import CONSOLE, Walk, ask
 from tests.e2e.up import Platform
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -24,9 +24,16 @@ PAGES: dict[str, list[str]] = json.loads(
     Path(__file__).with_name("pages.json").read_text("utf-8")
 )
 PARTS = {"/admin/scheduler/:part": ("shares", "preemption", "simulate")}
+# Beside a page, where its address asks for it.
+BESIDE = {"/data/:id": "?side=details"}
+# Who has nothing of their own finds everybody's there.
+OF_OTHERS = {("monitor", "/sessions"): "/sessions?all=1"}
+TABS = "main [role=tab], main .bai-list-beside input[type=radio]"
+IS_CHOSEN = "one => one.checked || one.getAttribute('aria-selected') === 'true'"
 # Who logs in elsewhere has no account here, which is asked about anyhow.
 UNKNOWN = re.compile(r"404 .*/api/accounts/[^/]*/state")
 CLOSED = ("Not for your role", "There is no such page.")
+Windows = Sequence[tuple[str, int, list[str]]]
 NOBODY = "00000000-0000-0000-0000-000000000000"
 NOWHERE = ("/nowhere", "/sessions/a/b", "/admin/scheduler/nothing", "/admin/users/a/b")
 GONE = (f"/sessions/{NOBODY}", f"/data/{NOBODY}", "/admin/users/nobody", "/nodes/none")
@@ -67,7 +74,7 @@ def furnish_site(site: Platform) -> None:
         assert answer.ok or answer.status_code == 409, answer.text
 
 
-def check(walk: Walk, what: str, role: str) -> list[str]:
+def check(walk: Walk, what: str, windows: Windows) -> list[str]:
     """See a page as it stands: named, complete, and in nobody's way.
 
     Returns what is wrong with it.
@@ -79,8 +86,7 @@ def check(walk: Walk, what: str, role: str) -> list[str]:
         wrong.append(f"{what}: not one h1")
     if page.title() != f"{walk.heading} · Backend.AI Hub":
         wrong.append(f"{what}: called {page.title()}")
-    # Others see less of the same pages: two windows show their colours and places.
-    for scheme, width, rules in WINDOWS if role == "superadmin" else WINDOWS[::2]:
+    for scheme, width, rules in windows:
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.set_viewport_size({"width": width, "height": 860})
         person.look(f"{what}-{scheme}-{width}")
@@ -93,7 +99,29 @@ def check(walk: Walk, what: str, role: str) -> list[str]:
     return wrong
 
 
-def addresses(walk: Walk, path: str) -> Iterator[str]:
+def check_tabs(walk: Walk, what: str, address: str) -> list[str]:
+    """Choose each tab of a page, and come back to it by the address that it has.
+
+    Returns what is wrong with it.
+    """
+    wrong: list[str] = []
+    tabs = walk.go(address).locator(TABS)
+    for at in range(tabs.count()):
+        walk.go(address)
+        tab = tabs.nth(at)
+        if tab.evaluate(IS_CHOSEN):
+            continue
+        walk.press(tab)
+        there = walk.page.url.partition(CONSOLE)[2]
+        walk.go(address)
+        walk.go(there)
+        if there == address or not tab.evaluate(IS_CHOSEN):
+            wrong.append(f"{address}: {there} is not its tab {at}")
+        wrong += check(walk, f"{what}-{at}", WINDOWS[2:3])
+    return wrong
+
+
+def addresses(walk: Walk, path: str, role: str) -> Iterator[str]:
     """Name addresses that a page's pattern stands for, by what is there."""
     base, _, rest = path.partition("/:")
     if not rest:
@@ -102,29 +130,37 @@ def addresses(walk: Walk, path: str) -> Iterator[str]:
         for part in PARTS[path]:
             yield f"{base}/{part}"
     else:
-        walk.go(base)
+        walk.go(OF_OTHERS.get((role, base), base))
         one = walk.find_link(base)
         assert one is not None, f"{base} lists nothing with a page of its own"
         yield one
+        if path in BESIDE:
+            yield one + BESIDE[path]
         if rest.endswith(":verb?"):
             yield f"{one}/edit"
             yield f"{base}/new"
 
 
 def name_of(address: str, pattern: str) -> str:
+    address, _, beside = address.partition("?")
     kind = address.rsplit("/", 1)[-1] if address.endswith(("/edit", "/new")) else "one"
     words = pattern.split("/:", maxsplit=1)[0].strip("/").replace("/", "-") or "start"
     part = address.rsplit("/", 1)[-1] if pattern in PARTS else kind
-    return f"{words}-{part}" if "/:" in pattern else words
+    name = f"{words}-{part}" if "/:" in pattern else words
+    return f"{name}-beside" if beside else name
 
 
-@pytest.mark.parametrize("role", ["superadmin", "domain-admin", "user"])
+@pytest.mark.parametrize("role", ["superadmin", "domain-admin", "monitor", "user"])
 def test_pages_are_sound_for_whoever_finds_them_and_closed_to_others(
     site: Platform, make_person: MakePerson, role: str
 ):
     furnish_site(site)
     person = make_person("walker", role=role)
-    furnish(person)
+    furnish(make_person("owner") if role == "monitor" else person)
+    # Others see less of the same pages: two windows show their colours and places.
+    windows = WINDOWS if role == "superadmin" else WINDOWS[::2]
+    if role == "monitor":  # who sees what the superadmin does, with fewer buttons
+        windows = WINDOWS[2:3]
     walk = Walk(person)
     seen: list[str] = []
     wrong: list[str] = []
@@ -134,11 +170,14 @@ def test_pages_are_sound_for_whoever_finds_them_and_closed_to_others(
             assert walk.heading == "Not for your role", pattern
             assert walk.page.get_by_role("link", name="Go to the start").is_visible()
             continue
-        for address in addresses(walk, pattern):
+        for address in addresses(walk, pattern, role):
             walk.go(address)
             if walk.heading in CLOSED and not address.endswith(("/new", "/edit")):
                 wrong.append(f"{address}: {walk.heading}")
-            wrong += check(walk, name_of(address, pattern), role)
+            name = name_of(address, pattern)
+            wrong += check(walk, name, windows)
+            if role == "superadmin" or pattern == "/settings":
+                wrong += check_tabs(walk, name, address)
             seen.append(address)
     assert len(seen) >= len([roles for roles in PAGES.values() if role in roles])
 
@@ -146,7 +185,7 @@ def test_pages_are_sound_for_whoever_finds_them_and_closed_to_others(
         walk.go(address)
         assert walk.heading == "There is no such page.", address
         assert walk.page.get_by_role("link", name="Go to the start").is_visible()
-    wrong += check(walk, "nowhere", role)
+    wrong += check(walk, "nowhere", windows)
     assert not wrong, "\n".join(wrong)
 
     for address in GONE if role == "superadmin" else GONE[:2]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.sync_api import Page, Request, Response, expect
+from playwright.sync_api import Locator, Page, Request, Response, expect
 
 from tests.e2e.browser import Person
 from tests.e2e.up import until
@@ -63,6 +63,11 @@ class Walk:
         self.page.evaluate("to => history.pushState(null, '', to)", f"{CONSOLE}{path}")
         self._settle()
         return self.page
+
+    def press(self, target: Locator) -> None:
+        """Press something on the page, and wait until the page stands."""
+        target.evaluate("one => one.click()")
+        self._settle()
 
     def find_link(self, path: str) -> str | None:
         """Find the way from a list to one of what it lists."""
