@@ -82,7 +82,8 @@ function addTabs(app: JupyterFrontEnd, stage: Stage, restorer: ILayoutRestorer |
     label: () => say('category'),
     execute: args => {
       const path = typeof args.path === 'string' ? args.path : '/';
-      const tab = tracker.find(known => pathOf(known) === path) ?? makeTab(stage, path);
+      const title = typeof args.title === 'string' ? args.title : say('category');
+      const tab = tracker.find(known => pathOf(known) === path) ?? makeTab(stage, path, title);
       if (!tracker.has(tab)) {
         tab.content.changed.connect(() => void tracker.save(tab));
         void tracker.add(tab);
@@ -96,7 +97,8 @@ function addTabs(app: JupyterFrontEnd, stage: Stage, restorer: ILayoutRestorer |
   if (restorer) {
     void restorer.restore(tracker, {
       command: OPEN,
-      args: tab => ({ path: pathOf(tab) }),
+      // What it shows is asked for, and named, when somebody looks at it again.
+      args: tab => ({ path: pathOf(tab), title: tab.content.title.label }),
       name: pathOf
     });
   }
@@ -104,7 +106,7 @@ function addTabs(app: JupyterFrontEnd, stage: Stage, restorer: ILayoutRestorer |
 
 let tabs = 0;
 
-function makeTab(stage: Stage, path: string): MainAreaWidget<Place> {
+function makeTab(stage: Stage, path: string, title: string): MainAreaWidget<Place> {
   const place = new Place(stage, 'page', path);
   const tab = new MainAreaWidget({ content: place });
   askBeforeClosing(tab, go => place.leave(go));
@@ -113,7 +115,7 @@ function makeTab(stage: Stage, path: string): MainAreaWidget<Place> {
   tab.title.icon = path.startsWith('/data') ? dataIcon : sessionsIcon;
   tab.title.closable = true;
   tab.toolbar.hide();
-  tab.content.title.label = say('category');
+  tab.content.title.label = title;
   return tab;
 }
 
