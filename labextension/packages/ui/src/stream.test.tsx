@@ -1,6 +1,11 @@
 // @vitest-environment happy-dom
 import type { StreamState } from '@backendai/api';
-import { focusManager, QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
+import {
+  focusManager,
+  QueryClient,
+  QueryClientProvider,
+  useQuery
+} from '@tanstack/react-query';
 import { act, cleanup, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { applyAnnouncement, distrustAnnounced } from './announced';
