@@ -258,6 +258,11 @@ def is_personal(mount: Mount) -> bool:
     return of_project and fold(mount.folder_name) == LOCAL
 
 
+def _source(mount: Mount) -> str:
+    """Return where its files are: below one another, if those of two mounts are."""
+    return f"{mount.unmanaged_path or f'/{mount.folder_id}'}/{mount.subpath}"
+
+
 def _check_overlaps(mounts: Sequence[Mount]) -> None:
     for i, one in enumerate(mounts):
         for other in mounts[:i]:
@@ -269,6 +274,11 @@ def _check_overlaps(mounts: Sequence[Mount]) -> None:
                     f" {one.subpath or 'all of it'!r} and"
                     f" {other.subpath or 'all of it'!r}; name parts that do not"
                     " overlap"
+                )
+            if overlap(_source(one), _source(other)):
+                raise InvalidRequestError(
+                    f"mounts: {one.folder_name!r} and {other.folder_name!r} are the"
+                    " same place, or one is inside the other; mount one of them"
                 )
             if overlap(one.target, other.target):
                 raise InvalidRequestError(
@@ -303,24 +313,24 @@ def _list_automatic(
             or not _comes_by_itself(folder, context)
         ):
             continue
-        target = default_target(folder.name)
-        taken = [*asked, *found]
-        if any(m.folder_id == folder.id or overlap(m.target, target) for m in taken):
-            continue
-        found.append(
-            Mount(
-                folder_id=folder.id,
-                folder_name=folder.name,
-                host=folder.host,
-                scope=folder.scope,
-                unmanaged_path=folder.unmanaged_path,
-                subpath=_personal(folder, context, ""),
-                target=target,
-                permission=_effective(folder, context),
-                automatic=True,
-            )
+        mount = Mount(
+            folder_id=folder.id,
+            folder_name=folder.name,
+            host=folder.host,
+            scope=folder.scope,
+            unmanaged_path=folder.unmanaged_path,
+            subpath=_personal(folder, context, ""),
+            target=default_target(folder.name),
+            permission=_effective(folder, context),
+            automatic=True,
         )
+        if not any(_collide(mount, other) for other in (*asked, *found)):
+            found.append(mount)
     return found
+
+
+def _collide(one: Mount, other: Mount) -> bool:
+    return overlap(_source(one), _source(other)) or overlap(one.target, other.target)
 
 
 def check_dotfiles(mounts: Iterable[Mount], paths: Iterable[str]) -> None:

@@ -97,7 +97,9 @@ def test_m1_a_part_of_a_folder_is_asked_for_by_its_path(request_: MountRequest):
     assert (mount.subpath, mount.target) == ("a/b", "/home/work/data")
 
 
-@pytest.mark.parametrize("path", ["..", "a/../..", "a/..", "../b", "x/" * 300, "a\0b"])
+@pytest.mark.parametrize(
+    "path", ["..", "a/../..", "a/..", "../b", "x/" * 300, "a\0b", "é" * 128]
+)
 def test_m1_a_path_inside_stays_inside(path: str):
     with pytest.raises(InvalidRequestError):
         resolve([DATA], ask("data", subpath=path))
@@ -120,7 +122,16 @@ def test_m2_a_folder_appears_at_its_name_or_where_it_is_asked_for():
     [
         *("/", "/home", "/home/work", "/home/work/", ".", "./", "/etc/cron.d", "/usr"),
         *("/proc/1", "/opt/kernel", "/tmp", "/home/work/.ssh", ".ssh/keys", ".bashrc"),
-        *("/home/work/../../etc", "..", "a\0b", "/mnt", "/var/lib/x", ".JUPYTER"),
+        *(
+            "/home/work/../../etc",
+            "..",
+            "a/../b",
+            "/sets/../data",
+            "a\0b",
+            "/mnt",
+            "/var/lib/x",
+            ".JUPYTER",
+        ),
     ],
 )
 def test_m2_nothing_appears_where_sessions_need_the_place_themselves(text: str):
@@ -144,6 +155,19 @@ def test_m3_no_part_of_a_folder_is_mounted_twice():
         resolve([DATA], ask("data/a/b", target="b"), ask("data/a", target="a"))
     both = resolve([DATA], ask("data/a", target="a"), ask("data/ab", target="b"))
     assert [m.subpath for m in both] == ["a", "ab"]
+
+
+def test_m3_of_two_folders_in_one_place_one_is_mounted():
+    sets = folder(1, "sets", unmanaged_path="/srv/sets", scope="")
+    year = folder(2, "year", unmanaged_path="/srv/sets/2026", scope="", host="b")
+    for part in ("sets", "sets/2026", "sets/2026/a"):
+        with pytest.raises(InvalidRequestError, match="are the same place"):
+            resolve([sets, year], part, "year", permitted=("local", "b"))
+    both = resolve([sets, year], "sets/2025", "year", permitted=("local", "b"))
+    assert [m.folder_name for m in both] == ["sets", "year"]
+    mine = folder(3, ".sets", unmanaged_path="/srv/sets", scope="")
+    (mount,) = resolve([sets, mine], "sets/2025")
+    assert mount.folder_name == "sets", "nor does the other come by itself"
 
 
 def test_nothing_comes_by_itself_for_who_wants_nothing():
@@ -247,6 +271,9 @@ def test_m9_models_of_a_store_are_read_from_any_project():
     assert mount.permission == "ro"
     with pytest.raises(InvalidRequestError, match="mounted ro"):
         resolve([model], ask("llm", permission=FolderPermission.READ_WRITE))
+    other = of_store(1, "llm", usage_mode="general")
+    with pytest.raises(InvalidRequestError, match="belongs to the project"):
+        resolve([other], "llm")
     inside = of_store(1, "llm", owner_id=PROJECT, permission="rw")
     assert resolve([inside], "llm")[0].permission == "rw"
 
