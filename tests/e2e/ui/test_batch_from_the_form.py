@@ -39,6 +39,10 @@ def test_a_job_is_asked_for_with_the_form_and_its_log_is_read(make_person: MakeP
 
     page.wait_for_url("**/sessions/*")
     expect(page.get_by_text("Succeeded").first).to_be_visible(timeout=120_000)
+    # Whoever looks elsewhere is told in passing.
+    told = page.locator(".bai-toast", has_text=": Succeeded")
+    told.get_by_role("button", name="Close").click()
+    expect(told).to_have_count(0)
     expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
     mina.check_looks("session")
     page.get_by_role("tab", name="Log").click()

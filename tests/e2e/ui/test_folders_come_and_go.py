@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -9,10 +14,21 @@ from tests.e2e.browser import Person
 from tests.e2e.ui.conftest import MakePerson
 from tests.e2e.ui.explorer import make_folder, row
 from tests.e2e.ui.walking import ask
+from tests.e2e.up import Platform
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 SOME = 5
+# So many are copied for long enough to be seen on the way.
+MANY = 8_000
+# Keeps what the page has said of how far something is, however short a while.
+WATCH = """window.said = [];
+new MutationObserver(() => {
+    for (const bar of document.querySelectorAll('.bai-tasks [role=progressbar]')) {
+        const text = bar.getAttribute('aria-valuetext');
+        if (said.at(-1) !== text) { said.push(text); }
+    }
+}).observe(document.body, {subtree: true, childList: true, attributes: true})"""
 
 
 def choose(page: Page, name: str, deed: str) -> None:
@@ -62,7 +78,47 @@ def test_a_folder_is_copied_and_the_copy_appears_when_it_is_whole(
     expect(row(page, "04.txt")).to_be_visible()
     assert folder not in page.url
     mina.open("data")
-    expect(page.get_by_role("list", name="What is under way")).to_have_count(0)
+    expect(page.get_by_role("list", name="What is being done")).to_have_count(0)
+
+
+def find_worker(site: Platform) -> int:
+    """Find the process that does what is done on the disk."""
+    service = site.pid("service")
+    for about in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):
+            command = about.with_name("cmdline").read_bytes()
+            if f"PPid:\t{service}\n" in about.read_text() and b"storage" in command:
+                return int(about.parent.name)
+    raise AssertionError(f"no worker of {service}")
+
+
+def test_how_far_a_long_copy_is_shows_for_as_long_as_it_lasts(
+    site: Platform, make_person: MakePerson
+):
+    mina = make_person("mina")
+    folder = make_folder(mina, "forest").replace("-", "")
+    root = next(site.folder.root.glob(f"**/{folder[4:]}"))
+    for number in range(MANY):
+        (root / f"{number:05}.txt").write_bytes(b"x" * 100)
+    ask(mina, "PATCH", "folders/forest", {"cloneable": True})
+    page = mina.open("data")
+    under_way = page.get_by_role("list", name="What is being done")
+    page.evaluate(WATCH)
+    worker = find_worker(site)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        choose(page, "forest", "Copy folder")
+        dialog = page.get_by_role("dialog", name="Copy forest")
+        dialog.get_by_role("button", name="Copy folder").click()
+        expect(under_way).to_contain_text("Copying a folder")
+        mina.check_looks("copying", ".bai-tasks")
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    expect(under_way).to_have_count(0)
+    said = [text.split(" / ") for text in page.evaluate("said")]
+    assert [one for one in said if len(one) == 2 and one[0] != one[1]], said
+    link(page, "forest-copy").click()
+    expect(page.get_by_text(f"Entries: {MANY}")).to_be_visible()
 
 
 def test_a_folder_is_given_to_somebody_else(make_person: MakePerson):
