@@ -68,21 +68,21 @@ def format_minute(moment: datetime) -> str:
 def tell_hold(stop: Stop) -> str:
     """Say why a session is held."""
     who = "its owner" if stop.by_owner else "admin"
-    return _since(f"held by {who}", stop)
+    return _with_reason(f"held by {who} since {format_minute(stop.since)}", stop)
 
 
 def tell_drain(stop: Stop) -> str:
     """Say why a node takes nothing new."""
-    return _since("drained", stop)
+    return _with_reason(f"drained since {format_minute(stop.since)}", stop)
 
 
 def tell_freeze(name: str, stop: Stop) -> str:
     """Say why nothing starts in a resource group."""
-    return _since(f"resource group {name} is frozen", stop)
+    since = format_minute(stop.since)
+    return _with_reason(f"resource group {name} is frozen since {since}", stop)
 
 
-def _since(words: str, stop: Stop) -> str:
-    told = f"{words} since {format_minute(stop.since)}"
+def _with_reason(told: str, stop: Stop) -> str:
     return f"{told}: {stop.reason}" if stop.reason else told
 
 

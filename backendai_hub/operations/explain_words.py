@@ -115,9 +115,12 @@ def _tell_chain(through: Sequence[str], after: str | None) -> str:
         others.append(after or "another session")
     if not others:
         return f"when session {first} ends, which waits itself"
-    told = "".join(f", which waits for {name}" for name in others[:_MOST_LINKS])
+    links = others[1:_MOST_LINKS]
+    chain = others[0] + "".join(f", which waits for {name}" for name in links)
     more = len(others) - _MOST_LINKS
-    return f"when session {first} ends{told}" + (f", and {more} more" * (more > 0))
+    return f"when session {first} ends, which waits for {chain}" + (
+        f", and {more} more" if more > 0 else ""
+    )
 
 
 def _name_windows(text: str, windows: Mapping[str, str]) -> str:

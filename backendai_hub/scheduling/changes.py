@@ -184,8 +184,10 @@ def _tell_less(change: Change) -> Iterator[str]:
 def _tell_request(change: Change, session: PendingSession) -> Iterator[str]:
     if change.containers is not None:
         count = change.containers
-        containers = "1 container" if count == 1 else f"{count} containers"
-        yield f"with {containers} instead of {len(session.members)}"
+        yield (
+            f"with {'1 container' if count == 1 else f'{count} containers'} instead of"
+            f" {len(session.members)}"
+        )
     request, before, suffix = change.request, session.request, ""
     if change.each is not None:
         request, before = change.each, session.members[0].request
@@ -213,8 +215,10 @@ def _tell_place(
 ) -> Iterator[str]:
     if change.anywhere:
         named = ", ".join(names.get(node, node) for node in session.nodes)
-        many = "node" if len(session.nodes) == 1 else "nodes"
-        yield f"if it did not insist on the {many} {named}"
+        yield (
+            "if it did not insist on the"
+            f" {'node' if len(session.nodes) == 1 else 'nodes'} {named}"
+        )
     for label in change.without_labels:
         yield f"without the label {label}={session.labels[label]}"
     if change.layout is not None:
