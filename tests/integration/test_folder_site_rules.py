@@ -14,6 +14,7 @@ from backendai_hub.core.errors import (
     ForbiddenError,
     InsufficientStorageError,
     InvalidRequestError,
+    LimitReachedError,
 )
 from backendai_hub.core.tenancy import Role
 from backendai_hub.db.engine import Database
@@ -54,6 +55,25 @@ async def test_v6_a_site_says_whose_folders_there_may_be(archive: Archive):
     await only.make(boss, "data")
     with pytest.raises(InvalidRequestError, match="no folders of a project"):
         await only.make(boss, "plans", project="default")
+
+
+async def test_v9_a_project_has_as_many_folders_as_its_policy_says(archive: Archive):
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    await archive.office.change("project-policy", "default", max_vfolder_count=1)
+    await archive.make(boss, "plans", project="default")
+    with pytest.raises(LimitReachedError, match="1 of 1 that the project policy"):
+        await archive.make(boss, "more", project="default")
+    await archive.make(boss, "mine")
+
+
+async def test_v12_a_projects_scope_holds_as_much_as_its_policy_says(archive: Archive):
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    await archive.office.change("project-policy", "default", max_quota_scope_size="1m")
+    made = await archive.make(boss, "plans", project="default")
+    user = await ensure_user(archive.platform, "boss")
+    wish = Wish("file", (1 << 20) + 1, "fail")
+    with pytest.raises(InsufficientStorageError, match="project default may keep 1m"):
+        await uploads.begin_upload(archive.platform, boss, user, made.id, wish)
 
 
 async def test_v12_a_scope_holds_as_much_as_its_owners_policy_says(archive: Archive):
