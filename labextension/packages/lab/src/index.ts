@@ -78,12 +78,18 @@ const plugin: JupyterFrontEndPlugin<void> = {
 function addTabs(app: JupyterFrontEnd, stage: Stage, restorer: ILayoutRestorer | null): void {
   const tracker = new WidgetTracker<MainAreaWidget<Place>>({ namespace: 'backendai' });
   const pathOf = (tab: MainAreaWidget<Place>): string => tab.content.path;
+  const findFree = (number = 1): string => {
+    const id = `backendai-tab-${number}`;
+    return tracker.find(tab => tab.id === id) ? findFree(number + 1) : id;
+  };
   app.commands.addCommand(OPEN, {
     label: () => say('category'),
     execute: args => {
       const path = typeof args.path === 'string' ? args.path : '/';
       const title = typeof args.title === 'string' ? args.title : say('category');
-      const tab = tracker.find(known => pathOf(known) === path) ?? makeTab(stage, path, title);
+      const id = typeof args.id === 'string' ? args.id : findFree();
+      const known = tracker.find(each => pathOf(each) === path);
+      const tab = known ?? makeTab(stage, { id, path, title });
       if (!tracker.has(tab)) {
         tab.content.changed.connect(() => void tracker.save(tab));
         void tracker.add(tab);
@@ -98,20 +104,24 @@ function addTabs(app: JupyterFrontEnd, stage: Stage, restorer: ILayoutRestorer |
     void restorer.restore(tracker, {
       command: OPEN,
       // What it shows is asked for, and named, when somebody looks at it again.
-      args: tab => ({ path: pathOf(tab), title: tab.content.title.label }),
-      name: pathOf
+      args: tab => ({ id: tab.id, path: pathOf(tab), title: tab.content.title.label }),
+      // Not the path, which changes: the layout knows tabs by their names.
+      name: tab => tab.id
     });
   }
 }
 
-let tabs = 0;
+interface Tab {
+  id: string;
+  path: string;
+  title: string;
+}
 
-function makeTab(stage: Stage, path: string, title: string): MainAreaWidget<Place> {
+function makeTab(stage: Stage, { id, path, title }: Tab): MainAreaWidget<Place> {
   const place = new Place(stage, 'page', path);
   const tab = new MainAreaWidget({ content: place });
   askBeforeClosing(tab, go => place.leave(go));
-  tabs += 1;
-  tab.id = `backendai-tab-${tabs}`;
+  tab.id = id;
   tab.title.icon = path.startsWith('/data') ? dataIcon : sessionsIcon;
   tab.title.closable = true;
   tab.toolbar.hide();

@@ -101,7 +101,8 @@ function Drawn({ place, host, stage }: DrawnProps): JSX.Element {
     () => ({
       ...host,
       visible,
-      retitle: title => place.retitle(title),
+      // What nobody looks at is not asked for: it keeps the name that it had.
+      retitle: title => (visible ? place.retitle(title) : undefined),
       open: path =>
         place.kind === 'page'
           ? leaveThen(() => location.navigate(path), location.hook)
