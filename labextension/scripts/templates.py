@@ -227,7 +227,7 @@ def _trim(text: str) -> str:
     return re.sub(r"^[;,\s]+|[;,\s]+$", "", text)
 
 
-def _name(node: ast.expr) -> str:  # noqa: C901, PLR0911 - a table, really
+def _name(node: ast.expr) -> str:  # noqa: C901, PLR0911, PLR0912 - a table
     """Name what stands for *node* in a template."""
     match node:
         case ast.Attribute(value=ast.Name(id="noun"), attr="name"):

@@ -97,8 +97,8 @@ describe('a sentence of the service', () => {
   });
 
   test('leaves what somebody has written in quotes', () => {
-    expect(told("stopped by 'waiting in the queue'")).toBe(
-      "'waiting in the queue' 님이 중지했습니다"
+    expect(told("stopped by '2 of 5 nodes: waiting in the queue'")).toBe(
+      "'2 of 5 nodes: waiting in the queue' 님이 중지했습니다"
     );
   });
 
