@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import uuid
 from pathlib import Path
 
@@ -47,3 +49,28 @@ async def test_hosts_are_checked_and_uploads_are_ended_from_the_shell(
         assert (upload["path"], upload["received"]) == ("a.bin", 0)
         await root.well("folder", "uploads", "sets", "--end", upload["id"])
         assert await root.read("folder", "uploads", "sets") == []
+
+
+async def test_two_platforms_keep_their_things_in_one_folder_under_marks_of_their_own(
+    tmp_path: Path,
+) -> None:
+    sets = tmp_path / "sets"
+    sets.mkdir()
+    for name in ("one", "two"):
+        host = {"path": str(tmp_path / name), "unmanaged_roots": [str(tmp_path)]}
+        flags = [f"--HubService.storage_hosts={json.dumps({'local': host})}"]
+        folder = tmp_path / f"{name}-data"
+        async with running_stack(folder, agent=False, flags=flags) as stack:
+            key = await make_administrator(stack)
+            assert key.secret is not None
+            async with KeyAPI(stack.url, key.name, key.secret) as api:
+                made = await api.make("folders", name="sets", unmanaged_path=str(sets))
+                place = f"api/folders/{made['id']}/text"
+                said = await api.send(
+                    "PUT", place, params={"path": name}, json={"text": name}
+                )
+                assert said[0] == 200, said
+    assert sorted(path.name for path in sets.iterdir()) == [".backendai", "one", "two"]
+    marks = sorted(path.name for path in (sets / ".backendai").iterdir())
+    assert len(marks) == 2
+    assert all(re.fullmatch(r"[0-9a-f]{32}", mark) for mark in marks)

@@ -125,6 +125,9 @@ async def test_folders_of_projects_are_made_by_their_administrators(archive: Arc
         await archive.change(alice, "shared", name="mine")
     with pytest.raises(ConflictError, match=r"'shared' \(of vision\)"):
         await archive.make(alice, "shared")
+    with pytest.raises(ConflictError, match=r"'shared' \(of vision\)"):
+        await archive.make(boss, "shared", project="vision")
+    assert (await archive.make(boss, "shared")).user == "boss", "V10: no member"
 
     # V7: a model store holds models, which only who made them changes.
     with pytest.raises(InvalidRequestError, match="usage mode 'model' only"):
