@@ -1,7 +1,7 @@
 /** The phrase books of the languages, each loaded when something is said in it. */
 import { useEffect, useSyncExternalStore } from 'react';
 import { pickLanguage } from '../i18n';
-import { Book } from './book';
+import type { Book } from './book';
 
 type Phrases = Record<string, string>;
 
@@ -29,9 +29,9 @@ export function loadBook(tag: string): Promise<void> {
   }
   const begun =
     loading.get(language) ??
-    source()
-      .then(found => {
-        books.set(language, new Book(found.default));
+    Promise.all([import('./book'), source()])
+      .then(([{ Book: Bound }, found]) => {
+        books.set(language, new Bound(found.default));
         readers.forEach(tell => tell());
       })
       .catch(() => undefined) // what is said stays English
