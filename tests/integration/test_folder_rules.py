@@ -123,6 +123,9 @@ async def test_folders_of_projects_are_made_by_their_administrators(archive: Arc
     assert (await archive.make(boss, ".local", project="vision")).status == "ready"
     with pytest.raises(ForbiddenError, match="its administrators"):
         await archive.change(alice, "shared", name="mine")
+    for name in (".cache", ".config"):
+        with pytest.raises(InvalidRequestError, match=r"only have '\.local'"):
+            await archive.change(boss, shared.id, name=name)
     with pytest.raises(ConflictError, match=r"'shared' \(of vision\)"):
         await archive.make(alice, "shared")
     with pytest.raises(ConflictError, match=r"'shared' \(of vision\)"):
@@ -138,6 +141,20 @@ async def test_folders_of_projects_are_made_by_their_administrators(archive: Arc
     with pytest.raises(InvalidRequestError, match="there is no project 'store'"):
         await archive.make(bob, "other", project="store")
     assert (await archive.change(alice, "llm", name="llm2")).name == "llm2"
+
+
+async def test_folders_of_projects_are_not_made_by_administrators_of_other_domains(
+    archive: Archive,
+):
+    await archive.office.make("domain", name="far")
+    theirs = await archive.office.make("project", name="lab", domain="far")
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    for project in ("lab", "far:lab", theirs.id):
+        with pytest.raises(HubError, match="project"):
+            await archive.make(boss, "shared", project=project)
+    root = await archive.person("root", Role.SUPERADMIN)
+    made = await archive.make(root, "shared", project="far:lab")
+    assert (made.project, made.domain) == ("lab", "far")
 
 
 async def test_what_hosts_permit_is_what_anything_of_somebody_permits(archive: Archive):
