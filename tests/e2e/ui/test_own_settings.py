@@ -56,3 +56,13 @@ def test_what_is_ones_own_is_looked_after_in_the_settings(make_person: MakePerso
     page.get_by_label("New password again").fill(f"{PASSWORD}!")
     page.get_by_role("button", name="Change the password").click()
     expect(page.locator(".bai-toast", has_text="changed")).to_be_visible()
+
+    # What the service refuses is said in the language of whoever asked.
+    page.get_by_role("tab", name="General").click()
+    page.get_by_label("Language").last.select_option("ko")
+    page.get_by_role("tab", name="비밀번호").click()
+    page.get_by_label("지금 비밀번호").fill("it is not this one")
+    page.get_by_label("새 비밀번호", exact=True).fill(f"{PASSWORD}?")
+    page.get_by_label("새 비밀번호 다시").fill(f"{PASSWORD}?")
+    page.get_by_role("button", name="비밀번호 바꾸기").click()
+    expect(page.get_by_text("사용자 이름이나 비밀번호가 틀렸습니다")).to_be_visible()
