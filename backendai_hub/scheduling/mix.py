@@ -81,8 +81,8 @@ class Mix:
         self._least = (self._needs * _ALMOST).astype(np.float32)
         self._wide = int((milli >= 2 * MILLI).sum())
         """How many requests are for several devices: they are the first."""
-        self._one = one[: self._wide].astype(np.float32)
-        """What each of them asks of one device."""
+        self._of_one_device = (1 / one[: self._wide]).astype(np.float32)
+        """Which part of what each of them asks of one device a thousandth is."""
         parts = np.where([d.column in profiles for d in demands], 0, milli)
         pieces = np.maximum(1, parts // MILLI)
         parts = np.minimum(parts, MILLI)
@@ -220,10 +220,11 @@ class Mix:
         several = usable[:, :wide].copy()
         usable *= fits
         if wide:
-            missing = np.ceil((self._least[:wide] - several) / self._one)
+            spare = several - self._least[:wide]
+            spare *= self._of_one_device
             # Exact, whatever the number of rows, as powers of two are.
-            halves = -np.maximum(missing, 0).astype(np.int32)
-            usable[:, :wide] = np.ldexp(several, halves)
+            halves = np.minimum(np.floor(spare), 0).astype(np.int32)
+            np.ldexp(several, halves, out=usable[:, :wide])
 
     def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
         """Return how much of nodes like *rows* will be used, as expected.
