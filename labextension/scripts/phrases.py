@@ -111,7 +111,7 @@ _HEARD: Final = {
     )
 }
 
-# Words that stand by themselves in places of templates.
+# What stands in places of templates, and is not written where it is read here.
 WORDS: Final = (
     *("domain", "project", "user", "keypair", "registry", "image", "folder", "preset"),
     *("keypair-policy", "user-policy", "project-policy", "resource-group"),
@@ -122,6 +122,9 @@ WORDS: Final = (
     *("rejected", "canceled", "create", "remove", "clone", "move", "copy", "extract"),
     *("empty-trash", "scan", "interactive", "batch", "sessions", "drained"),
     *("ALIVE", "SUSPECT", "LOST"),
+    # What keeps something in use, counted.
+    *("{count} users", "{count} projects", "{count} keypairs", "{count} images"),
+    *("{count} nodes", "{count} presets", "{count} live sessions"),
 )
 
 # Names of locks and tasks, headers, parts of a page that is not ours to translate.
@@ -173,7 +176,7 @@ def find_files(rooms: Iterable[str] = ROOMS) -> Iterator[Path]:
 def read_book() -> dict[str, list[str]]:
     """Read the whole book: each template once, below the first file that says it."""
     book: dict[str, list[str]] = {"words": list(WORDS)}
-    known = {*_NOT_SAID, *WORDS}
+    known = {*_NOT_SAID, *(PLACE.sub("{}", word) for word in WORDS)}
     for path in find_files():
         templates = read_templates(path.read_text("utf-8"))
         new = []

@@ -104,6 +104,7 @@ test.each([
     'a registry',
     'the registry https://r.example does not have the tags of lab (it answered 404)'
   ],
+  ['what is in use', 'user-policy small is in use: 12 users (alice, bob and 10 more)'],
   ['a job', 'timed out after 1 h 30 min'],
   [
     'storage',
