@@ -141,6 +141,12 @@ async def test_folders_of_projects_are_made_by_their_administrators(archive: Arc
     with pytest.raises(InvalidRequestError, match="there is no project 'store'"):
         await archive.make(bob, "other", project="store")
     assert (await archive.change(alice, "llm", name="llm2")).name == "llm2"
+    with pytest.raises(InvalidRequestError, match="read-only for all but who made it"):
+        await archive.change(alice, "llm2", permission="rw")
+
+    await office.change("project", "default:vision", is_active=False)
+    with pytest.raises(InvalidRequestError, match="vision is inactive"):
+        await archive.make(boss, "plans", project="vision")
 
 
 async def test_folders_of_projects_are_not_made_by_administrators_of_other_domains(
