@@ -5,10 +5,10 @@ The Hub has a base URL of its own and a domain for each of its users.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Response, expect
+from playwright.sync_api import Browser, Locator, Page, Response, expect
 
 from tests.e2e.browser import Person
 from tests.e2e.existing_hub import Site, existing_hub
@@ -118,3 +118,167 @@ def test_a_notebook_shows_widgets_that_work(hub: Site, browser: Browser):
     expect(shown.get_by_role("meter", name="Memory")).to_be_visible()
     ada.look("lab-widgets")
     assert ada.errors == []
+
+
+def run_command(page: Page, words: str) -> None:
+    """Run a command from the palette."""
+    page.keyboard.press("Control+Shift+C")
+    # A second field lies hidden in the top bar.
+    page.locator(".lm-CommandPalette-input:visible").fill(words)
+    item = page.locator(".lm-CommandPalette-item:visible", has_text=words)
+    item.first.click()
+
+
+def expect_page(page: Page, name: str) -> Locator:
+    """Wait until a tab shows a page of ours; returns what is drawn in it."""
+    tab = page.locator(".bai-tab:visible")
+    expect(tab.get_by_role("heading", name=name, level=1)).to_be_visible()
+    expect(tab_of(page, name)).to_have_attribute("aria-selected", "true")
+    return tab
+
+
+def tab_of(page: Page, name: str) -> Locator:
+    bar = page.locator("#jp-main-dock-panel")
+    return bar.get_by_role("tab", name=name, exact=True)
+
+
+def keeps(*paths: str) -> Callable[[Response], bool]:
+    """Tell when JupyterLab has stored that tabs with these pages are open."""
+
+    def does(response: Response) -> bool:
+        asked = response.request
+        stores = "/api/workspaces/" in asked.url and asked.method == "PUT"
+        return stores and all(path in (asked.post_data or "") for path in paths)
+
+    return does
+
+
+def test_pages_open_in_tabs_that_stay_and_are_not_closed_by_accident(
+    hub: Site, browser: Browser
+):
+    alan = Person(browser, hub.url, "alan")
+    log_in(alan)
+    alan.launch("desk")
+    page = alan.page
+
+    section = page.locator(".jp-Launcher-section", has_text="Backend.AI")
+    cards = section.locator(".jp-LauncherCard")
+    expect(cards).to_have_count(2)
+    cards.filter(has_text="New session").click()
+    expect_page(page, "New session")
+    alan.look("lab-launch")
+    assert alan.find_barriers(".bai-tab:not([hidden])") == []
+    tab_of(page, "Launcher").click()
+    cards.filter(has_text="Folders and files").click()
+    tab = expect_page(page, "Data")
+    tab.get_by_role("button", name="New folder").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("notes")
+    dialog.get_by_role("button", name="Create").click()
+    tab.get_by_role("button", name="notes", exact=True).click()
+    tab = expect_page(page, "notes")
+    tab.locator("input[data-picks=files]").set_input_files(
+        {"name": "plan.md", "mimeType": "text/markdown", "buffer": b"old\n"}
+    )
+    plan = tab.get_by_role("button", name="plan.md", exact=True)
+    expect(plan).to_be_visible()
+
+    page.keyboard.press("Control+Shift+C")
+    ours = page.locator(".lm-CommandPalette-item[data-command^='backendai:']:visible")
+    page.locator(".lm-CommandPalette-input:visible").fill("Backend.AI")
+    expect(ours).to_have_count(5)
+    page.keyboard.press("Escape")
+    for words, heading in (
+        ("Dashboard", "Dashboard"),
+        ("Settings of Backend.AI", "Settings"),
+    ):
+        run_command(page, words)
+        expect_page(page, heading)
+    run_command(page, "All sessions")
+    tab = expect_page(page, "Sessions")
+    with page.expect_response(keeps("/launch", "/dashboard", "/data/", '"desk"')):
+        tab.get_by_role("button", name="desk", exact=True).click()
+        expect_page(page, "desk")
+
+    page.reload()
+    for name in ("New session", "Dashboard", "Settings", "notes", "desk"):
+        tab_of(page, name).click()
+        expect_page(page, name)
+    page.locator("#jp-main-statusbar").get_by_text("desk · 1 running").click()
+    expect(page.locator("#backendai-sessions h2")).to_be_visible()
+
+    # Neither its own button nor a command closes what has something unsaved in it.
+    tab_of(page, "notes").click()
+    tab = expect_page(page, "notes")
+    plan.click()
+    tab.get_by_role("button", name="Edit", exact=True).click()
+    text = tab.get_by_role("textbox", name="Content")
+    expect(text).to_have_value("old\n")
+    text.fill("new\n")
+    question = page.get_by_role("dialog", name="Leave without saving?")
+    tab_of(page, "notes").locator(".lm-TabBar-tabCloseIcon").click()
+    expect(question).to_be_visible()
+    assert alan.find_barriers("[role=dialog]") == []
+    page.get_by_role("button", name="Stay here").click()
+    expect(question).to_have_count(0)
+    expect(text).to_have_value("new\n")
+    # Out of the field, where keys are text.
+    tab.get_by_role("heading", name="notes", level=1).click()
+    run_command(page, "Close Tab")
+    expect(question).to_be_visible()
+    page.get_by_role("button", name="Leave", exact=True).click()
+    expect(tab_of(page, "notes")).to_have_count(0)
+    tab_of(page, "Settings").locator(".lm-TabBar-tabCloseIcon").click()
+    expect(tab_of(page, "Settings")).to_have_count(0)
+
+    drag_into_a_notebook(page)
+    be_told_how_a_job_ended(alan)
+    assert alan.errors == []
+
+
+def drag_into_a_notebook(page: Page) -> None:
+    """Where sessions have a folder or a file is written where it is dropped."""
+    open_panel(page, "data")
+    panel = page.locator("#backendai-data")
+    row = panel.get_by_role("listitem").filter(has_text="notes")
+    run_command(page, "New Launcher")
+    page.locator(".jp-LauncherCard:visible", has_text="Python 3").first.click()
+    cell = page.locator(".jp-Notebook .jp-Cell .cm-content").first
+    expect(cell).to_be_visible()
+    row.drag_to(cell, source_position={"x": 8, "y": 8})
+    expect(cell).to_have_text("/home/work/notes")
+
+    # A file lies in a tab of its own, in front of the notebook until it is dropped.
+    page.keyboard.press("Enter")
+    panel.get_by_role("button", name="notes", exact=True).click()
+    tab = expect_page(page, "notes")
+    carried = page.evaluate_handle("new DataTransfer()")
+    file = tab.get_by_role("row").filter(has_text="plan.md")
+    file.dispatch_event("dragstart", {"dataTransfer": carried})
+    page.locator("#jp-main-dock-panel").get_by_role(
+        "tab", name="Untitled.ipynb"
+    ).click()
+    box = cell.bounding_box()
+    assert box is not None
+    place = {"clientX": box["x"] + 5, "clientY": box["y"] + box["height"] - 5}
+    for kind in ("dragover", "drop"):
+        cell.dispatch_event(kind, {"dataTransfer": carried, **place})
+    expect(cell).to_contain_text("/home/work/notes/plan.md")
+
+
+def be_told_how_a_job_ended(person: Person) -> None:
+    """A notification tells it, whatever one looks at meanwhile."""
+    page = person.page
+    tab_of(page, "New session").click()
+    tab = expect_page(page, "New session")
+    tab.get_by_role("radio", name="Batch job").check()
+    tab.get_by_label("Command").fill("exit 3")
+    tab.get_by_label("CPU", exact=True).fill("0.1")
+    tab.get_by_label("Memory", exact=True).fill("0.5")
+    with page.expect_response(lambda asked: asked.request.method == "POST") as asked:
+        tab.get_by_role("button", name="Submit job").click()
+    name = asked.value.json()["name"]
+    tab_of(page, "Untitled.ipynb").click()
+    told = page.locator(".Toastify__toast", has_text=f"{name}: Failed")
+    expect(told).to_be_visible()
+    person.look("lab-told")
