@@ -456,7 +456,7 @@ async def test_tokens_carry_what_their_scopes_say_and_not_more(world: World):
     async def refused() -> bool:
         return await ask(plain, "api/me") == 401
 
-    await until(refused, "a revoked token is refused", 45)
+    await until(refused, "a revoked token is refused")
 
 
 async def test_the_token_in_a_session_is_for_sessions_and_data_only(world: World):
