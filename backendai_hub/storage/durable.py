@@ -97,12 +97,15 @@ class Window:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
+        # The kernel tells a failure once: the sync at the end will not tell this one.
+        if self._error is not None and kind is None:
+            raise self._error
 
     def reach(self, end: int) -> None:
         """Note that the file goes up to *end* now; wait if much of it is not safe.
