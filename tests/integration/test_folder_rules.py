@@ -92,6 +92,9 @@ async def test_unmanaged_folders_are_for_superadmins_and_touch_no_disk(
     made = await archive.make(root, "sets", unmanaged_path=inside)
     assert (made.status, made.unmanaged_path) == ("ready", inside)
     assert await archive.tasks() == [], "no storage call was made"
+    await archive.share(root, "sets", alice)
+    assert (await archive.read(root, made.id)).unmanaged_path == inside
+    assert (await archive.read(alice, made.id)).unmanaged_path == "", "operators' only"
     await archive.trash(root, "sets")
     await archive.purge(root, "sets", "sets")
     await archive.settle()
