@@ -111,12 +111,15 @@ class StorageHosts:
     ) -> BodyWriter[T]:
         """Begin a stream to the host, once it is ready to take it."""
         connection = await self._connect(host, operation, deadline)
-        pipe = connection.open_pipe()
         try:
-            await connection.ask(operation, pipe)
-            reply = await connection.hear()
+            pipe = connection.open_pipe()
+            try:
+                await connection.ask(operation, pipe)
+                reply = await connection.hear()
+            except BaseException:
+                pipe.end()
+                raise
         except BaseException:
-            pipe.end()
             connection.close()
             raise
         assert isinstance(reply, wire.Go)

@@ -8,7 +8,10 @@ import os
 import random
 import signal
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+import msgspec
 import pytest
 
 from backendai_hub.core.errors import (
@@ -24,7 +27,15 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.storage import ops
 from tests.harness import until
-from tests.storage import OTHER_SCOPE, Desk, new_id, path_of, replaced, running_hosts
+from tests.storage import (
+    OTHER_SCOPE,
+    Desk,
+    new_id,
+    new_place,
+    path_of,
+    replaced,
+    running_hosts,
+)
 
 CONTENT = random.Random(5).randbytes(1_300_017)
 
@@ -359,3 +370,30 @@ async def test_a_full_host_says_so_and_keeps_what_it_had(tmp_path):
         with pytest.raises(InsufficientStorageError):
             await desk.send(upload_id, b"x")
         assert (await desk.do(ops.UploadOffset, upload_id=upload_id)).offset == 0
+
+
+async def test_an_upload_for_which_no_pipe_can_be_made_leaves_its_turn(local):
+    local["local"] |= {"most_uploads_per_user": 1, "turn_seconds": 1.0}
+    async with running_hosts(local) as hosts:
+        place = msgspec.structs.replace(new_place(), asker=new_id())
+        desk = await Desk(hosts, place).make()
+        upload_id = await desk.begin()
+        with few_descriptors(left=2), pytest.raises(OSError, match="Too many open"):
+            await desk.send(upload_id, CONTENT)
+        assert await desk.send(upload_id, CONTENT) == len(CONTENT)
+
+
+@contextmanager
+def few_descriptors(*, left: int) -> Iterator[None]:
+    """Let this process open only so many more."""
+    taken = []
+    with suppress(OSError):
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    for _ in range(left):
+        os.close(taken.pop())
+    try:
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
