@@ -63,7 +63,7 @@ export function LiveUse({ sessions }: { sessions: readonly Session[] }): JSX.Ele
               series={[{ name, values }]}
               show={show}
               showTime={seconds => time.format(new Date(seconds * 1000))}
-              height={110}
+              height={140}
               colorMode={colorMode}
               words={{
                 asTable: t('usage.asTable'),
