@@ -63,7 +63,12 @@ class WorkerProcess:
 
     def connect(self) -> socket.socket:
         """Return our end of a new connection to it."""
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:  # there are no descriptors left for the moment
+            raise UnavailableError(
+                f"storage host {self._name}: no connection to its worker can be made"
+            ) from error
         try:
             socket.send_fds(self._control, [b"c"], [theirs.fileno()])
         except OSError as error:
@@ -81,7 +86,10 @@ class WorkerProcess:
         A storage that hangs lets it do neither.
         """
         waited = {}
-        for path in Path(f"/proc/{self.pid}/task").glob("*/schedstat"):
+        tasks: list[Path] = []
+        with contextlib.suppress(OSError):  # there may be no descriptors left
+            tasks = list(Path(f"/proc/{self.pid}/task").glob("*/schedstat"))
+        for path in tasks:
             with contextlib.suppress(OSError, ValueError):
                 _, nanoseconds, *_ = path.read_text(encoding="ascii").split()
                 waited[path.parent.name] = int(nanoseconds) / 1e9

@@ -21,7 +21,15 @@ from backendai_hub.safefs.tree import Tree
 from backendai_hub.storage import ops
 from backendai_hub.storage.hosts import StorageHosts
 from tests.harness import until
-from tests.storage import WELL, Desk, is_ok, path_of, replaced, running_hosts
+from tests.storage import (
+    WELL,
+    Desk,
+    few_descriptors,
+    is_ok,
+    path_of,
+    replaced,
+    running_hosts,
+)
 
 QUICK = {"check_seconds": 0.2, "slow_seconds": 0.3, "hang_seconds": 2.0}
 
@@ -120,6 +128,22 @@ async def test_a_stopped_worker_is_ended_and_another_takes_its_place(tmp_path):
         await until(lambda: not is_alive(pid), "the stopped worker is ended")
         await replaced(hosts, pid)
         assert await desk.read("kept") == b"before"
+
+
+async def test_a_host_is_well_again_when_there_are_descriptors_again(tmp_path):
+    described = {"local": {"path": str(tmp_path), **QUICK}}
+    async with running_hosts(described) as hosts:
+        desk = await Desk(hosts).make()
+        pid = hosts.health()["local"].pid
+        with few_descriptors(left=0):
+            await until(
+                lambda: hosts.health()["local"].state == "down", "nobody can look"
+            )
+            with pytest.raises(UnavailableError):
+                await desk.names()
+        await is_ok(hosts)
+        assert await desk.names() == []
+        assert hosts.health()["local"].pid == pid
 
 
 async def test_a_worker_that_dies_is_replaced_at_once(tmp_path):

@@ -8,8 +8,6 @@ import os
 import random
 import signal
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 import msgspec
 import pytest
@@ -30,6 +28,7 @@ from tests.harness import until
 from tests.storage import (
     OTHER_SCOPE,
     Desk,
+    few_descriptors,
     new_id,
     new_place,
     path_of,
@@ -381,19 +380,3 @@ async def test_an_upload_for_which_no_pipe_can_be_made_leaves_its_turn(local):
         with few_descriptors(left=2), pytest.raises(OSError, match="Too many open"):
             await desk.send(upload_id, CONTENT)
         assert await desk.send(upload_id, CONTENT) == len(CONTENT)
-
-
-@contextmanager
-def few_descriptors(*, left: int) -> Iterator[None]:
-    """Let this process open only so many more."""
-    taken = []
-    with suppress(OSError):
-        while True:
-            taken.append(os.open(os.devnull, os.O_RDONLY))
-    for _ in range(left):
-        os.close(taken.pop())
-    try:
-        yield
-    finally:
-        for descriptor in taken:
-            os.close(descriptor)
