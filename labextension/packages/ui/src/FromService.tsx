@@ -1,5 +1,5 @@
 /** A sentence of the service, in the reader's language as far as the phrase book goes. */
-import { Fragment } from 'react';
+import { Fragment, useMemo } from 'react';
 import { useSaying } from './wording';
 
 interface Props {
@@ -12,10 +12,10 @@ interface Props {
 /** What nobody has translated is marked as English, so that it is also read as such. */
 export function FromService({ text, className, whole = false }: Props): JSX.Element | null {
   const say = useSaying();
+  const pieces = useMemo(() => (text ? say(text) : []), [say, text]);
   if (!text) {
     return null;
   }
-  const pieces = say(text);
   const isEnglish = pieces.every(piece => piece.english);
   return (
     <span

@@ -117,7 +117,7 @@ class Reading {
     if (known !== undefined) {
       return own(known);
     }
-    if (depth > DEEPEST || !text.includes(' ')) {
+    if (this.lookups <= 0 || depth > DEEPEST || !text.includes(' ')) {
       return null;
     }
     return this.best([
