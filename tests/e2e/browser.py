@@ -39,6 +39,23 @@ PASSWORD = "correct horse battery staple 1"
 END_TRANSITIONS = """document.getAnimations()
     .filter(one => Number.isFinite(one.effect.getComputedTiming().endTime))
     .forEach(one => one.finish())"""
+LINE = 80
+"""More letters on one line are hard to read (WCAG 1.4.8)."""
+LONG_LINES = """most => {
+    const texts = document.createTreeWalker(document.querySelector('main'), 4)
+    const found = []
+    const range = document.createRange()
+    while (texts.nextNode()) {
+        const text = texts.currentNode.data.trim()
+        range.selectNodeContents(texts.currentNode)
+        const widths = [...range.getClientRects()].map(line => line.width)
+        const all = widths.reduce((sum, width) => sum + width, 0)
+        if (text.length * Math.max(...widths) > most * all
+            && !texts.currentNode.parentElement.closest('pre, code, option'))
+            found.push(text)
+    }
+    return found
+}"""
 # What a browser refused because of the page's policy, also where it says nothing of it.
 TELL_VIOLATIONS = """addEventListener('securitypolicyviolation', event =>
     console.error('Content Security Policy: ' + event.effectiveDirective
@@ -123,6 +140,11 @@ class Person:
                 "document.documentElement.scrollWidth - window.innerWidth"
             )
         )
+
+    def long_lines(self) -> list[str]:
+        """Return what has more letters on one line than people like to read."""
+        found: list[str] = self.page.evaluate(LONG_LINES, LINE)
+        return found
 
     def check_looks(self, what: str, root: str = "body") -> None:
         """See the page as it stands in light and dark, wide and narrow.

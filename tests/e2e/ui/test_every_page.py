@@ -94,6 +94,8 @@ def check(walk: Walk, what: str, windows: Windows) -> list[str]:
         if over := max(person.overflows(), 0):
             wrong.append(f"{where}: {over} px too wide")
         wrong.extend(f"{where}: {found}" for found in person.find_barriers(rules=rules))
+    page.set_viewport_size({"width": 3840, "height": 2160})
+    wrong.extend(f"{what}: too long a line: {line}" for line in person.long_lines())
     page.set_viewport_size({"width": 1280, "height": 860})
     page.emulate_media(color_scheme="light")
     return wrong
