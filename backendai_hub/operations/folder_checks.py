@@ -65,6 +65,15 @@ def choose_host(platform: Platform, wanted: str, permitted: Collection[str]) -> 
     return name
 
 
+def check_offered(platform: Platform, kind: Ownership) -> None:
+    """Refuse folders of users, or of projects, where the site has none."""
+    if str(kind) not in platform.settings.folder_owners:
+        offered = " or ".join(sorted(platform.settings.folder_owners))
+        raise InvalidRequestError(
+            f"project: this site has no folders of a {kind}, only those of a {offered}"
+        )
+
+
 async def find_project(tx: Transaction, project_id: str | None) -> Item | None:
     """Return the project a folder is to belong to, if any."""
     if project_id is None:

@@ -46,6 +46,7 @@ from backendai_hub.operations.folder_access import (
 from backendai_hub.operations.folder_checks import (
     check_active,
     check_may_make,
+    check_offered,
     choose_host,
     refuse_taken,
     refuse_too_many,
@@ -83,6 +84,7 @@ async def clone_folder(
         values = {**values, "host": host}
         check_permitted(permissions, values["host"], HostPermission.CREATE)
         kind = Ownership(values["ownership_type"])
+        check_offered(platform, kind)
         await refuse_too_many(tx, values["owner_id"], kind)
         await refuse_taken(tx, principal.id, values["owner_id"], name)
         folder_id, task_id = platform.new_id(), platform.new_id()

@@ -47,6 +47,7 @@ from backendai_hub.operations.folder_access import (
 from backendai_hub.operations.folder_checks import (
     check_active,
     check_may_make,
+    check_offered,
     check_unmanaged,
     check_updatable,
     choose_host,
@@ -78,12 +79,7 @@ class FolderRules(Rules):
         host = choose_host(platform, columns["host"], permitted)
         project = await find_project(tx, columns["project_id"])
         kind = Ownership.USER if project is None else Ownership.PROJECT
-        if str(kind) not in platform.settings.folder_owners:
-            offered = " or ".join(sorted(platform.settings.folder_owners))
-            raise InvalidRequestError(
-                f"project: this site has no folders of a {kind}, only those of a"
-                f" {offered}"
-            )
+        check_offered(platform, kind)
         owner_id = principal.id
         domain_id = principal.domain_id
         if project is not None:

@@ -20,12 +20,14 @@ from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import Verb
 from backendai_hub.core.vfolders import (
     FolderPermission,
+    check_permitted,
 )
 from backendai_hub.db import folder_grants, invitations, tenancy
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
 from backendai_hub.operations.folder_access import (
     FOLDER,
+    load_permissions,
     manages,
     owns,
     require_owner,
@@ -64,6 +66,11 @@ async def share_folder(
         check_updatable(folder)
         need = HostPermission.SHARE if folder.project_id else HostPermission.INVITE
         await require_owner(tx.connection, principal, folder, Action.SHARE_FOLDER, need)
+        if folder.project_id is not None:
+            # Only administrators have come so far: what is for them alone, not all of
+            # them may do on every host.
+            permissions = await load_permissions(tx.connection, principal, None)
+            check_permitted(permissions, folder.host, need)
         if not 1 <= len(body.changes) <= MOST_AT_ONCE:
             raise InvalidRequestError(f"changes: name 1 to {MOST_AT_ONCE} people")
         for change in body.changes:

@@ -17,7 +17,7 @@ from backendai_hub.core.tenancy import ProjectType
 from backendai_hub.core.vfolders import Folder, Ownership, UsageMode
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
-from backendai_hub.operations.folder_checks import check_updatable
+from backendai_hub.operations.folder_checks import check_offered, check_updatable
 from backendai_hub.operations.folder_making import act_of
 from backendai_hub.operations.folder_moves import (
     NewOwner,
@@ -50,6 +50,8 @@ async def transfer_folder(
         folder = await find_seen(tx.connection, principal, reference)
         check_updatable(folder)
         owner = await _find_owner(tx, principal, body, folder)
+        if owner.kind != folder.ownership_type:
+            check_offered(platform, Ownership(owner.kind))
         await check_name(tx, folder, owner)
         tx.audit(
             act_of(

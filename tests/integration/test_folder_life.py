@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 from sqlalchemy import update
 
+from backendai_hub.api.folders import TransferRequest
 from backendai_hub.core.errors import (
     ConflictError,
     ForbiddenError,
@@ -27,10 +29,12 @@ from backendai_hub.db.engine import Database
 from backendai_hub.db.session_mounts import load_mounts
 from backendai_hub.db.tables import FolderRow, FolderTaskRow
 from backendai_hub.operations.folder_access import authorize_folder
+from backendai_hub.operations.folder_transfers import transfer_folder
 from backendai_hub.operations.folder_upkeep import count_scopes, empty_trash
 from backendai_hub.operations.nodes import load_assignments
 from backendai_hub.operations.reports import accept_report
 from backendai_hub.operations.sessions import terminate_session
+from backendai_hub.operations.users import ensure_user
 from tests.factories import add_node, schedule, submit
 from tests.folders import Archive, opened_archive
 from tests.tenants import make_ready
@@ -253,6 +257,48 @@ async def test_a_copy_is_whole_or_not_there_at_all(archive: Archive):
         scope = await quota_scopes.find_scope(connection, "local", copy_scope(alice.id))
     assert scope is not None
     assert scope.reserved_bytes == 0
+
+
+async def test_a_copy_for_a_project_is_the_projects(archive: Archive):
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    made = await archive.make(alice, "data", cloneable=True)
+    (archive.place(made, alice.id) / "a.bin").write_bytes(b"kept")
+    await archive.share(alice, "data", boss)
+    with pytest.raises(ForbiddenError, match="made by administrators"):
+        await archive.clone(alice, "data", "plans", project="default")
+
+    answer = await archive.clone(boss, made.id, "plans", project="default")
+    assert answer.task.kind == "clone"
+    await archive.settle()
+    copy = await archive.read(bob, "plans")
+    assert (copy.status, copy.ownership_type, copy.user) == ("ready", "project", None)
+    assert (copy.project, copy.access, copy.used_bytes) == ("default", "rw", 4)
+    project_id = (await ensure_user(archive.platform, "boss")).project_id or ""
+    assert (archive.place(copy, project_id) / "a.bin").read_bytes() == b"kept"
+    assert (archive.place(made, alice.id) / "a.bin").read_bytes() == b"kept"
+
+
+@pytest.mark.parametrize("kind", ["user", "project"])
+async def test_v6_nothing_becomes_a_kind_of_folder_that_the_site_does_not_have(
+    archive: Archive, kind: str
+):
+    root = await archive.person("root", Role.SUPERADMIN)
+    await archive.make(root, "mine", cloneable=True)
+    ours = await archive.make(root, "ours", project="default", cloneable=True)
+    source, project, to = {
+        "user": (ours.id, None, TransferRequest(user="root")),
+        "project": ("mine", "default", TransferRequest(project="default")),
+    }[kind]
+    settings = archive.platform.settings
+    others = frozenset({"user", "project"} - {kind})
+    settings = dataclasses.replace(settings, folder_owners=others)
+    platform = dataclasses.replace(archive.platform, settings=settings)
+    site = Archive(platform, archive.root)
+    with pytest.raises(InvalidRequestError, match=f"no folders of a {kind}"):
+        await site.clone(root, source, "copy", project=project)
+    with pytest.raises(InvalidRequestError, match=f"no folders of a {kind}"):
+        await transfer_folder(platform, root, source, to)
 
 
 def copy_scope(user_id: str) -> str:

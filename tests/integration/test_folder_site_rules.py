@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from backendai_hub.api.folders import LeaveRequest
+from backendai_hub.api.folders import GuestChange, LeaveRequest, ShareRequest
+from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.errors import (
     ForbiddenError,
     InsufficientStorageError,
     InvalidRequestError,
     LimitReachedError,
 )
+from backendai_hub.core.fields import HostPermission
+from backendai_hub.core.mounts import MountRequest
 from backendai_hub.core.tenancy import Role
+from backendai_hub.core.vfolders import FolderPermission
 from backendai_hub.db.engine import Database
+from backendai_hub.operations import files, storage_hosts, uploads
 from backendai_hub.operations import folder_sharing as sharing
-from backendai_hub.operations import storage_hosts, uploads
+from backendai_hub.operations.session_mounts import choose_mounts
 from backendai_hub.operations.uploads import Wish
 from backendai_hub.operations.users import ensure_user
 from backendai_hub.storage.hosts import StorageHosts
-from tests.folders import Archive, opened_archive
+from tests.folders import Archive, opened_archive, permit
 
 
 @pytest.fixture
@@ -116,3 +121,42 @@ async def test_superadmins_make_others_leave_and_nobody_else_does(archive: Archi
             await sharing.leave_folder(archive.platform, who, made.id, for_bob)
     await sharing.leave_folder(archive.platform, root, made.id, for_bob)
     assert await archive.names(bob) == []
+
+
+async def test_each_of_the_eight_permissions_is_needed_for_one_thing(archive: Archive):
+    platform = archive.platform
+    alice = await archive.person("alice")
+    await archive.person("bob")
+    boss = await archive.person("boss", Role.DOMAIN_ADMIN)
+    user = await ensure_user(platform, "alice")
+    data = await archive.make(alice, "data")
+    plans = await archive.make(boss, "plans", project="default")
+    gone = await archive.make(alice, "gone")
+    asked = SessionRequest(image="lab", mounts=[MountRequest(folder="data")])
+    less = GuestChange(user="alice", permission=FolderPermission.READ_ONLY)
+    deeds: dict[HostPermission, Callable[[], Awaitable[Any]]] = {
+        HostPermission.CREATE: lambda: archive.make(alice, "more"),
+        HostPermission.MODIFY: lambda: archive.change(alice, data.id, cloneable=True),
+        HostPermission.MOUNT: lambda: choose_mounts(
+            platform, alice, user, user.project_id or "", asked
+        ),
+        HostPermission.UPLOAD: lambda: uploads.begin_upload(
+            platform, alice, user, data.id, Wish("a", 1)
+        ),
+        HostPermission.DOWNLOAD: lambda: files.open_for_content(
+            platform, alice, user, data.id
+        ),
+        HostPermission.INVITE: lambda: archive.invite(alice, data.id, "bob"),
+        HostPermission.SHARE: lambda: sharing.share_folder(
+            platform, boss, plans.id, ShareRequest(changes=[less])
+        ),
+        HostPermission.DELETE: lambda: archive.trash(alice, gone.id),
+    }
+    assert set(deeds) == set(HostPermission)
+    for lacking, deed in deeds.items():
+        others = [str(p) for p in HostPermission if p is not lacking]
+        await permit(platform, {"local": others})
+        with pytest.raises(ForbiddenError, match=str(lacking)):
+            await deed()
+        await permit(platform, {"local": [str(lacking)]})
+        await deed()

@@ -282,3 +282,44 @@ async def sync(where):
     await asyncio.to_thread(
         subprocess.run, ["sync", "--file-system", str(where)], check=True
     )
+
+
+@pytest.mark.mounts
+async def test_a_million_entries_are_listed_counted_and_removed(tmp_path):
+    """And others are answered meanwhile."""
+    million = 1_000_000
+    options = ["-t", "tmpfs", "-o", "size=64m,nr_inodes=0", "tmpfs"]
+    with mounted(tmp_path / "memory", *options) as where:
+        async with running_hosts({"local": {"path": str(where / "folders")}}) as hosts:
+            desk = await Desk(hosts).make()
+            other = await Desk(hosts, new_place(OTHER_SCOPE)).make()
+            await other.upload("theirs", CONTENT)
+            here = path_of(where / "folders", desk.place)
+            await asyncio.to_thread(crowd, here, million)
+
+            first = await desk.do(ops.ListEntries)
+            assert first.total == million
+            assert [e.name for e in first.entries] == [f"{n:06}" for n in range(200)]
+            middle = await desk.do(ops.ListEntries, after="0/499999", limit=1)
+            assert [e.name for e in middle.entries] == ["500000"]
+            found = await desk.do(ops.ListEntries, search="99999")
+            assert found.total == 19
+
+            counting = asyncio.create_task(desk.do(ops.ScanUsage))
+            assert await other.read("theirs") == CONTENT
+            assert (await counting).files == million
+            removing = asyncio.create_task(desk.do(ops.RemoveFolder))
+            assert await other.read("theirs") == CONTENT
+            assert (await removing).count == million + 1
+
+
+def crowd(folder, entries):
+    """Make many names of a few empty files: quick to make and to remove."""
+    here = os.open(folder, os.O_RDONLY)
+    for number in range(entries):
+        if number % 50_000 == 0:
+            first = f"{number:06}"
+            os.mknod(first, dir_fd=here)
+        else:
+            os.link(first, f"{number:06}", src_dir_fd=here, dst_dir_fd=here)
+    os.close(here)

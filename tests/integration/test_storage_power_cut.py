@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import struct
 import subprocess
 import zipfile
@@ -59,7 +60,15 @@ class Disk:
             fcntl.ioctl(folder, _SHUT_DOWN, _FORGETTING)
 
     def close(self) -> None:
+        """Take it away, and what is on it to another disk.
+
+        A sandbox that began meanwhile has taken the mount along, and keeps the stopped
+        file system as it is: whoever mounts the same file would be given that one.
+        """
         self._mounts.close()
+        following = self._image.with_name(f"{self._image.name}+")
+        shutil.copyfile(self._image, following)
+        self._image = following
 
 
 def _run(*words: str) -> None:
@@ -138,3 +147,50 @@ async def test_what_was_unpacked_outlives_a_power_cut(disk, point, is_there):
     here = await story.tell(prepare, ops.ExtractArchive, **asked, task_id=new_id())
     found = {path.name: path.read_bytes() for path in (here / "out").iterdir()}
     assert found == {"one": CONTENT, "two": CONTENT}
+
+
+@pytest.mark.parametrize("point", ["upload.written:2", "upload.synced:2"])
+async def test_what_was_acknowledged_of_an_upload_outlives_a_power_cut(disk, point):
+    described = {"local": {"path": str(disk.where / "folders")}}
+    async with running_hosts(described, crash_at=point) as hosts:
+        desk = await Desk(hosts).make()
+        disk.sync()
+        upload_id = await desk.begin()
+        acknowledged = await desk.send(upload_id, CONTENT[:70_001])
+        with pytest.raises(UnavailableError):
+            await desk.send(upload_id, CONTENT[acknowledged:], acknowledged)
+        disk.cut()
+    disk.close()
+    disk.mount()
+    async with running_hosts(described) as hosts:
+        desk = Desk(hosts, desk.place)
+        offset = (await desk.do(ops.UploadOffset, upload_id=upload_id)).offset
+        assert acknowledged <= offset <= len(CONTENT)
+        await desk.send(upload_id, CONTENT[offset:], offset)
+        assert await desk.names() == []
+        await desk.finish(upload_id, "whole", len(CONTENT))
+        assert await desk.read("whole") == CONTENT
+
+
+@pytest.mark.parametrize("point", ["", "upload.intended", "upload.published"])
+async def test_an_upload_that_was_ended_outlives_a_power_cut(disk, point):
+    described = {"local": {"path": str(disk.where / "folders")}}
+    async with running_hosts(described, crash_at=point) as hosts:
+        desk = await Desk(hosts).make()
+        disk.sync()
+        upload_id = await desk.begin()
+        await desk.send(upload_id, CONTENT)
+        if point:
+            with pytest.raises(UnavailableError):
+                await desk.finish(upload_id, "deep/whole", len(CONTENT))
+        else:
+            await desk.finish(upload_id, "deep/whole", len(CONTENT))
+        disk.cut()
+    disk.close()
+    disk.mount()
+    async with running_hosts(described) as hosts:
+        desk = Desk(hosts, desk.place)
+        if point:
+            await desk.finish(upload_id, "deep/whole", len(CONTENT))
+        assert await desk.names("deep") == ["whole"]
+        assert await desk.read("deep/whole") == CONTENT

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from backendai_hub.core.access import Principal
-from backendai_hub.core.errors import NotFoundError
+from backendai_hub.core.errors import InsufficientStorageError, NotFoundError
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.core.uploads import GoneError
 from backendai_hub.core.vfolders import Folder
@@ -23,6 +23,8 @@ from backendai_hub.operations.uploads import Begun, Wish
 from backendai_hub.operations.users import ensure_user
 from backendai_hub.storage.ops import FinishUpload, ListUploads
 from tests.folders import Archive, opened_archive
+from tests.integration.test_storage_filesystems import mounted
+from tests.storage import PART
 
 
 @pytest.fixture
@@ -65,7 +67,8 @@ class Person:
             checksum=None,
         )
         async with writer:
-            await writer.write(content)
+            for at in range(0, len(content), PART):
+                await writer.write(content[at : at + PART])
             await writer.finish()
 
     async def standing(self, begun: Begun) -> verbs.Standing:
@@ -167,3 +170,44 @@ async def test_each_part_lets_an_upload_live_on(archive: Archive) -> None:
     assert stale is not None
     await verbs.note_part(archive.platform, stale, begun.opened, 3)
     assert await verbs.sweep_uploads(archive.platform) == 0
+
+
+@pytest.mark.mounts
+@pytest.mark.parametrize("what", ["bytes", "files"])
+async def test_what_finds_a_full_host_leaves_the_figures_right_and_others_go_on(
+    database: Database, tmp_path: Path, what: str
+) -> None:
+    size = {"bytes": "size=8m", "files": "size=64m,nr_inodes=60"}[what]
+    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", size, "tmpfs") as where:
+        async with opened_archive(database, where / "folders") as archive:
+            person = await Person.new(archive)
+            begun = await person.begin(4)
+            await person.send(begun, b"kept")
+            assert (await person.standing(begun)).offset == 4
+
+            most = 20 << 20 if what == "bytes" else 1
+            held: list[Begun] = []
+
+            async def fill() -> None:
+                for number in range(100):
+                    held.append(await person.begin(most, f"more{number}"))
+                    await person.send(held[-1], b"x" * most)
+
+            with pytest.raises(InsufficientStorageError) as refused:
+                await fill()
+            assert refused.value.status == 507
+            actor = await person.actor()
+            for one in held:
+                await verbs.end_upload(
+                    archive.platform, person.who, actor, one.upload.id
+                )
+
+            scope = await person.scope()
+            assert (scope.used_bytes, scope.reserved_bytes) == (4, 0)
+            assert scope.used_files == 1
+            assert await person.left() == []
+            place = archive.place(person.folder, person.who.id)
+            assert [p.name for p in place.iterdir()] == ["a.bin"]
+            again = await person.begin(4, "again")
+            await person.send(again, b"fits")
+            assert (await person.standing(again)).offset == 4

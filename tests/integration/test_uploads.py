@@ -13,6 +13,8 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -367,7 +369,15 @@ async def test_what_is_spoken_here_is_told(desk: Desk) -> None:
     answer = await desk.send("OPTIONS", desk.endpoint)
     assert answer.status == 204
     assert answer.headers["Tus-Version"] == "1.0.0"
-    assert "checksum" in answer.headers["Tus-Extension"]
+    told = answer.headers["Tus-Extension"].split(",")
+    assert {"creation", "termination", "expiration", "checksum"} <= set(told)
+    url = await desk.begin(2)
+    for answer in (await desk.send("HEAD", url), await desk.patch(url, b"x", 0)):
+        ends = parsedate_to_datetime(answer.headers["Upload-Expires"])
+        left = ends - datetime.now(UTC)
+        assert timedelta(hours=23) < left <= timedelta(hours=24, minutes=1)
+    answer = await desk.patch(url, b"y", 1)
+    assert "Upload-Expires" not in answer.headers, "complete: nothing ends any more"
 
 
 @pytest.mark.parametrize(
