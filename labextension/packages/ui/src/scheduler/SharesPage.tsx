@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useAddress } from '../address';
 import { number } from '../amounts';
+import { FromService } from '../FromService';
 import { useHost } from '../host';
 import { Button } from '../kit/Button';
 import { Chart } from '../kit/Chart';
@@ -133,7 +134,7 @@ function Shares({ table, scope }: { table: Table; scope: Scope }): JSX.Element {
     <div className="bai-stack">
       {table.warnings?.map(warning => (
         <Banner key={warning} tone="warning" icon={<TriangleAlert size={18} />}>
-          {warning}
+          <FromService text={warning} />
         </Banner>
       ))}
       <dl className="bai-tiles">

@@ -193,6 +193,31 @@ test('a batch session that has ended says how', async () => {
   expect(screen.getAllByText('Ended')).not.toHaveLength(0);
 });
 
+describe('the end of a session that nobody uses', () => {
+  const inSeconds = (seconds: number): string =>
+    new Date(Date.now() + 1000 * seconds).toISOString();
+
+  test('is counted down, and is urgent in its last minutes', async () => {
+    await open(makeShown({ idle_expires_at: inSeconds(2 * 3600 + 50 * 60 + 30) }));
+    const said = screen.getByText('Ends in 2 hr 50 min if nobody uses it.');
+    expect(said.closest('[role=status]')?.className).toContain('bai-tone-warning');
+    cleanup();
+
+    await open(makeShown({ idle_expires_at: inSeconds(100) }));
+    const soon = screen.getByText(/^Ends in 1 min \d+ sec if nobody uses it\.$/);
+    expect(soon.closest('[role=status]')?.className).toContain('bai-tone-error');
+  });
+
+  test('is not told where nobody knows it, or it is not running', async () => {
+    await open(makeShown());
+    expect(screen.queryByText(/^Ends in/)).toBeNull();
+    cleanup();
+
+    await open(makeShown({ status: 'TERMINATED', idle_expires_at: inSeconds(100) }));
+    expect(screen.queryByText(/^Ends in/)).toBeNull();
+  });
+});
+
 describe('what an event leaves out', () => {
   test('stays as the service has told it', async () => {
     const shown = makeShown({

@@ -185,6 +185,8 @@ test('an administrator does not look into what is somebody else’s', async () =
 
   await screen.findByText('Not to be looked into');
   expect(service.asked.some(one => one.path.endsWith('/entries'))).toBe(false);
+  expect(screen.getByRole('tab', { name: 'Sharing' })).toBeTruthy();
+  expect(screen.queryByRole('tab', { name: 'Trash' })).toBeNull();
 });
 
 test('a name is changed where it stands', async () => {

@@ -22,6 +22,10 @@ interface Props {
 export function SidePanel({ folder, side, onSide }: Props): JSX.Element {
   const { t } = useTranslation();
   const panel = useReturnedFocus();
+  // Who only manages a folder does not look into it, nor into what was thrown away.
+  const sides: readonly Side[] =
+    folder.access === null ? SIDES.filter(key => key !== 'trash') : SIDES;
+  const shown = sides.includes(side) ? side : 'details';
   return (
     <section ref={panel} className="bai-card bai-side-card" aria-label={t('files.about')}>
       <header className="bai-side-head">
@@ -32,14 +36,14 @@ export function SidePanel({ folder, side, onSide }: Props): JSX.Element {
       </header>
       <Tabs
         label={t('files.about')}
-        value={side}
-        tabs={SIDES.map(key => ({ key, text: t(`files.side.${key}`) }))}
+        value={shown}
+        tabs={sides.map(key => ({ key, text: t(`files.side.${key}`) }))}
         onChange={chosen => onSide(chosen)}
       >
-        {side === 'details' ? <Details folder={folder} /> : null}
-        {side === 'sharing' ? <SharingPanel folder={folder} /> : null}
-        {side === 'activity' ? <Activity folder={folder} /> : null}
-        {side === 'trash' ? <TrashPanel folder={folder} /> : null}
+        {shown === 'details' ? <Details folder={folder} /> : null}
+        {shown === 'sharing' ? <SharingPanel folder={folder} /> : null}
+        {shown === 'activity' ? <Activity folder={folder} /> : null}
+        {shown === 'trash' ? <TrashPanel folder={folder} /> : null}
       </Tabs>
     </section>
   );
