@@ -65,6 +65,12 @@ def expect_told(page: Page, before: int) -> None:
     page.wait_for_function("before => asked - told <= before", arg=before)
 
 
+def expect_queue(page: Page) -> None:
+    """Expect that who waits is shown; other stories may have left somebody."""
+    somebody = page.get_by_role("rowheader").first
+    expect(page.get_by_text("Nobody waits").or_(somebody)).to_be_visible()
+
+
 def pass_time(page: Page) -> None:
     """Have everything happen that is due in the next time, however far it is."""
     page.clock.run_for(LESS_THAN_SILENCE)
@@ -78,7 +84,7 @@ def test_a_page_follows_what_happens_and_asks_for_nothing_by_the_clock(
     page.add_init_script(COUNT)
     page.clock.install()
     root.open("admin/scheduler")
-    expect(page.get_by_text("Nobody waits")).to_be_visible()
+    expect_queue(page)
 
     session = site.create(name="comes", slots={"cpu": "0.1"})
     row = page.get_by_role("row", name="comes")
@@ -101,7 +107,7 @@ def test_a_page_looks_by_itself_while_its_stream_is_cut_and_no_longer(
     page.clock.install()
     page.route("**/api/events*", lambda route: route.abort())
     root.open("admin/scheduler")
-    expect(page.get_by_text("Nobody waits")).to_be_visible()
+    expect_queue(page)
     before = untold(page)
     pass_time(page)
     assert untold(page) > before, "it looks"
