@@ -3,6 +3,7 @@ import type { TFunction } from 'i18next';
 import { CircleAlert, CircleCheck, CircleStop, LoaderCircle } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { acceleratorName, parseAmount, showAmount } from '../amounts';
+import { FromService } from '../FromService';
 import { useHost } from '../host';
 import { Badge } from '../kit/Badge';
 import { DataTable, type Column } from '../kit/DataTable';
@@ -115,7 +116,7 @@ function State({ container }: { container: SessionContainer }): JSX.Element {
       {code === null ? null : (
         <span className="bai-reason">{t('containers.exitCode', { code })}</span>
       )}
-      {reason ? <span className="bai-reason">{reason}</span> : null}
+      <FromService text={reason} className="bai-reason" />
     </span>
   );
 }
