@@ -35,10 +35,11 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 def _load_jupyter_server_extension(server: ServerApp) -> None:
     """Add the proxy to the platform's API to *server*, and watch what is busy."""
+    from backendai_lab import handlers  # noqa: PLC0415 - kept light
     from backendai_lab.activity import watch_activity  # noqa: PLC0415 - kept light
-    from backendai_lab.handlers import add_handlers  # noqa: PLC0415 - kept light
 
-    add_handlers(server)
+    handlers.add_handlers(server)
+    handlers.keep_tokens(server)
     watch_activity(server)
 
 

@@ -277,6 +277,24 @@ def open_client(socket: str | None) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=connector, timeout=timeout)
 
 
+def keep_tokens(server: ServerApp) -> None:
+    """Leave the visitor's JupyterHub token out of the pages that *server* sends.
+
+    JupyterHub writes it into JupyterLab's page, where every script could read it.
+    Without it JupyterLab sends its cookie, which no script can read, and proves by its
+    XSRF token that the request is its own.
+    """
+    provider: Any = server.identity_provider
+    fill = getattr(provider, "page_config_hook", None)
+    if fill is None:
+        return  # not started by a JupyterHub
+
+    def fill_without_token(handler: Any, config: dict[str, Any]) -> dict[str, Any]:
+        return {**fill(handler, config), "token": ""}
+
+    provider.page_config_hook = fill_without_token
+
+
 def add_handlers(server: ServerApp) -> None:
     """Serve ``<base_url>backendai/api/…`` on *server*."""
     base = re.escape(server.base_url.rstrip("/"))

@@ -154,3 +154,22 @@ def test_dialogs_of_those_who_run_the_site_keep_nobody_out(
     of_gone = see.button(f"Actions for gone-{guest.name}")
     see.look("Delete gone", of_gone, see.item("Delete for good"))
     assert see.wrong == []
+
+
+def test_the_ways_on_a_narrow_screen_keep_nobody_out(make_person: MakePerson):
+    mina = make_person("mina")
+    page = mina.open("sessions")
+    page.set_viewport_size({"width": 360, "height": 860})
+    opener = page.get_by_role("button", name="Open menu")
+    drawer = page.get_by_role("dialog", name="Main")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        opener.focus()
+        page.keyboard.press("Enter")
+        expect(drawer.get_by_role("link", name="Data", exact=True)).to_be_visible()
+        mina.look(f"ways-{scheme}")
+        assert mina.find_barriers("[role=dialog]") == [], scheme
+        assert mina.overflows() <= 0, scheme
+        page.keyboard.press("Escape")
+        expect(drawer).to_have_count(0)
+        expect(opener).to_be_focused()

@@ -5,6 +5,7 @@ The Hub has a base URL of its own and a domain for each of its users.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -56,7 +57,8 @@ def test_sessions_and_folders_are_at_hand_beside_a_notebook(
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     expect(page.locator("#jp-main-statusbar")).to_contain_text("first · 1 running")
-    assert "token" not in page.evaluate("JSON.stringify(document.body.dataset)")
+    config = json.loads(page.locator("#jupyter-config-data").text_content() or "")
+    assert (config["hubUser"], config["token"]) == ("grace", "")
     assert not [url for url in asked if "/api/events" in url]
 
     open_panel(page, "sessions")
@@ -76,6 +78,7 @@ def test_sessions_and_folders_are_at_hand_beside_a_notebook(
     dialog.get_by_role("button", name="Create").click()
     expect(page.locator("#backendai-data")).to_contain_text("papers")
     grace.look("lab-data")
+    assert grace.find_barriers("#backendai-data") == []
     open_panel(page, "sessions")
     # JupyterLab writes down what is open a little while after it was opened.
     with page.expect_response(keeps_sessions_page):
@@ -102,6 +105,12 @@ def test_sessions_and_folders_are_at_hand_beside_a_notebook(
     expect(panel).to_contain_text("Live")
     grace.look("lab-dark")
     assert grace.find_barriers("#backendai-sessions") == []
+    assert grace.find_barriers(".bai-tab:not([hidden])") == []
+    open_panel(page, "data")
+    assert grace.find_barriers("#backendai-data") == []
+    speak_thai(grace)
+    way = page.locator('.jp-SideBar [data-id="backendai-data"]')
+    expect(way).to_have_attribute("title", "โฟลเดอร์ Backend.AI")
     assert grace.errors == []
 
 
@@ -118,6 +127,26 @@ def test_a_notebook_shows_widgets_that_work(hub: Site, browser: Browser):
     expect(shown.get_by_role("meter", name="Memory")).to_be_visible()
     ada.look("lab-widgets")
     assert ada.errors == []
+
+
+def speak_thai(person: Person) -> None:
+    """Choose it as the editor of settings does, and load JupyterLab again."""
+    page = person.page
+    base = page.url.split("/lab")[0]
+    kept = page.evaluate(
+        """([url, token, raw]) => fetch(url, {
+            method: 'PUT',
+            headers: {'X-XSRFToken': token, 'Content-Type': 'application/json'},
+            body: JSON.stringify({raw})
+        }).then(answer => answer.ok)""",
+        [
+            f"{base}/lab/api/settings/@backendai/lab:plugin",
+            person._cookie("_xsrf", base),
+            '{"language": "th"}',
+        ],
+    )
+    assert kept
+    page.reload()
 
 
 def run_command(page: Page, words: str) -> None:

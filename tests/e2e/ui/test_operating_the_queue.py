@@ -71,6 +71,27 @@ def test_what_would_be_is_asked_and_drawn(make_person: MakePerson):
     root.check_looks("simulate")
 
 
+def test_shares_are_followed_from_domains_to_people(
+    make_person: MakePerson, site: Platform
+):
+    root = make_person("root", role="superadmin")
+    session = site.create(name="uses-some", slots={"cpu": "0.1"})
+    site.reach(session, "RUNNING")
+    page = root.open("admin/scheduler/shares")
+    trail = page.get_by_role("navigation", name="Where you are")
+    table = page.get_by_role("table", name="Shares, whose turn is next first")
+    for steps in (2, 3):  # into the domain, and into its project
+        table.get_by_role("link", name="default", exact=True).click()
+        expect(trail.get_by_role("listitem")).to_have_count(steps)
+    page.reload()
+    table.get_by_role("link", name=session["owner"], exact=True).click()
+    expect(trail.get_by_role("listitem")).to_have_count(4)
+    root.check_looks("shares-of-one")
+    trail.get_by_role("link").first.click()
+    expect(trail.get_by_role("listitem")).to_have_count(1)
+    site.terminate(session)
+
+
 def test_what_is_counted_is_compared_and_written_down(make_person: MakePerson):
     root = make_person("root", role="superadmin")
     page = root.open("admin/maintenance")
