@@ -31,6 +31,7 @@ ARGUMENTS: Final = [
 WINDOW: Final = ViewportSize(width=1280, height=760)
 PASSWORD: Final = "correct horse battery staple 1"  # noqa: S105 - thrown away
 CELL: Final = 'import os\n[os.environ["BACKENDAI_SESSION_NAME"], 6 * 7]'
+WIDGET: Final = "from backendai_lab import sessions\nsessions"
 QUIET: Final = ".Toastify { display: none }"  # JupyterLab's questions to newcomers
 PATIENCE: Final = 60_000
 
@@ -122,6 +123,24 @@ def show_console(page: Page, ready: dict[str, Any]) -> None:
     take(page, "first-node", whole=False)
 
 
+def show_lab(page: Page, ready: dict[str, Any]) -> None:
+    """Show the same sessions in JupyterLab: in its panel, and in a notebook."""
+    page.goto(f"{ready['url']}user/{ready['admin']}/first/lab")
+    cell = page.locator(".jp-Notebook .cm-content").last
+    cell.click(timeout=PATIENCE)
+    page.keyboard.insert_text(WIDGET)
+    page.keyboard.press("Shift+Enter")
+    shown = page.locator(".jp-OutputArea-output .backendai-sessions")
+    expect(shown).to_contain_text("sweep-2", timeout=PATIENCE)
+    page.locator('.jp-SideBar [data-id="backendai-sessions"]').click()
+    panel = page.locator("#backendai-sessions")
+    expect(panel).to_contain_text("sweep-2", timeout=PATIENCE)
+    expect(shown.get_by_role("meter", name="Memory").first).to_be_visible(
+        timeout=PATIENCE
+    )
+    take(page, "lab", whole=False)
+
+
 def walk(browser: Browser, ready: dict[str, Any]) -> None:
     """Take every picture."""
     context = browser.new_context(viewport=WINDOW, locale="en-GB")
@@ -129,6 +148,7 @@ def walk(browser: Browser, ready: dict[str, Any]) -> None:
     sign_in(page, ready)
     launch(page, ready)
     show_console(page, ready)
+    show_lab(page, ready)
     context.close()
 
 
