@@ -22,6 +22,8 @@ async def test_hosts_are_checked_and_uploads_are_ended_from_the_shell(
         root = with_keypair(tmp_path / "root", stack.url, key.name, key.secret)
         made = await root.read("folder", "create", "sets")
         assert await root.read("admin", "storage", "check") == []
+        (host,) = await root.read("admin", "storage", "hosts")
+        assert (host["name"], host["capabilities"]) == ("local", [])
 
         (scope,) = (tmp_path / "folders").iterdir()
         lost = uuid.uuid4()

@@ -21,6 +21,7 @@ from backendai_hub.safefs.tree import Tree
 from backendai_hub.storage import ops
 from backendai_hub.storage.hosts import StorageHosts
 from tests.harness import until
+from tests.integration.mounts_harness import hung
 from tests.storage import (
     WELL,
     Desk,
@@ -103,6 +104,35 @@ async def test_a_hung_host_fails_its_own_requests_and_nobody_else_s(tmp_path):
         await replaced(hosts, first, "nfs")
         assert await theirs.names() == []
         assert hosts.health()["local"].state in WELL
+
+
+@pytest.mark.mounts
+async def test_a_file_system_that_answers_nothing_hangs_nobody_else(tmp_path):
+    """F43: every call into it blocks in the kernel, as on a mount whose server left."""
+    there = tmp_path / "nfs"
+    described = {
+        "local": {"path": str(tmp_path / "local")},
+        "nfs": {"path": str(there), **QUICK},
+    }
+    async with running_hosts(described) as hosts:
+        first = hosts.health()["nfs"].pid
+        mine, theirs = Desk(hosts), Desk(hosts, host="nfs")
+        await mine.make()
+        await theirs.make()
+        beat = asyncio.create_task(longest_pause())
+        with hung(there):
+            with pytest.raises(UnavailableError, match="storage host nfs"):
+                await hosts.call("nfs", ops.StatEntry(place=theirs.place), deadline=0.3)
+            await mine.upload("a", b"still here")
+            assert await mine.read("a") == b"still here"
+            await until(
+                lambda: hosts.health()["nfs"].state == "down",
+                "the hung host is down",
+            )
+        await replaced(hosts, first, "nfs")
+        assert await theirs.names() == []
+        assert not beat.done()
+        beat.cancel()
 
 
 async def longest_pause() -> None:
