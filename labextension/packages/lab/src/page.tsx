@@ -25,7 +25,7 @@ import type { i18n } from 'i18next';
 import { useEffect, useMemo, useState, useSyncExternalStore, type ReactNode } from 'react';
 import { createPortal } from 'react-dom';
 import { createRoot } from 'react-dom/client';
-import { I18nextProvider } from 'react-i18next';
+import { I18nextProvider, useTranslation } from 'react-i18next';
 import { Router } from 'wouter';
 import { memoryLocation } from 'wouter/memory-location';
 import { fetchPlatform, platformUrl, writeHeaders } from './platform';
@@ -92,6 +92,8 @@ interface DrawnProps {
 }
 
 function Drawn({ place, host, stage }: DrawnProps): JSX.Element {
+  const { t } = useTranslation();
+  const loading = t('state.loading');
   const visible = stage.scene.visible.has(place);
   const [location] = useState(() => begin(place.path));
   useEffect(() => {
@@ -101,14 +103,15 @@ function Drawn({ place, host, stage }: DrawnProps): JSX.Element {
     () => ({
       ...host,
       visible,
-      // What nobody looks at is not asked for: it keeps the name that it had.
-      retitle: title => (visible ? place.retitle(title) : undefined),
+      // What nobody looks at is not asked for: it keeps the name that it had. So does
+      // what loads, which nobody may wait for.
+      retitle: title => (visible && title !== loading ? place.retitle(title) : undefined),
       open: path =>
         place.kind === 'page'
           ? leaveThen(() => location.navigate(path), location.hook)
           : stage.open(path)
     }),
-    [host, visible, place, location, stage]
+    [host, loading, visible, place, location, stage]
   );
   const shown =
     place.kind === 'page' ? (
