@@ -244,7 +244,8 @@ class Agent:
         await self._enroll()
         client = self._identity.client_context()
         server = self._identity.server_context()
-        plane = DataPlane(self._runtime, self._apps, log=self._log)
+        outbox = Outbox(self._settings.data_dir)
+        plane = DataPlane(self._runtime, self._apps, outbox, log=self._log)
         runner = web.ServerRunner(make_server(plane.handle), shutdown_timeout=2.0)
         await runner.setup()
         try:
@@ -258,7 +259,7 @@ class Agent:
                 hub_url=self._settings.hub_url,
                 epoch_file=self._settings.data_dir / "epoch",
                 sequence=sequence,
-                outbox=Outbox(self._settings.data_dir),
+                outbox=outbox,
                 timing=self._settings.link,
             )
             self._link = Link(settings, self, context=client, log=self._log)

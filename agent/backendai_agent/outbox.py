@@ -44,12 +44,20 @@ class Outbox:
         for path in sorted(self._folder.iterdir()):
             if not is_id(path.name):
                 continue
-            try:
-                content = path.read_bytes()
-                found.append(msgspec.msgpack.decode(content, type=LogParcel))
-            except (OSError, msgspec.MsgspecError):
+            parcel = self.get(path.name)
+            if parcel is None:
                 path.unlink(missing_ok=True)
+            else:
+                found.append(parcel)
         return found
+
+    def get(self, container_id: str) -> LogParcel | None:
+        """Return what waits to be sent of one container."""
+        try:
+            content = self._path(container_id).read_bytes()
+            return msgspec.msgpack.decode(content, type=LogParcel)
+        except (OSError, ValueError, msgspec.MsgspecError):
+            return None
 
     def drop(self, container_id: str) -> None:
         """Forget what has been sent."""

@@ -21,6 +21,7 @@ from backendai_agent.apps import Apps, NoSuchAppError
 from backendai_agent.certs import HUB_NAME, ROUTER_NAME
 from backendai_agent.forwarding import end_to_end, pass_body, pass_on
 from backendai_agent.logs import Log
+from backendai_agent.outbox import Outbox
 from backendai_agent.runtimes.base import Runtime
 
 LOG_BYTES: Final = 1 << 20
@@ -51,12 +52,14 @@ class DataPlane:
         self,
         runtime: Runtime,
         apps: Apps,
+        outbox: Outbox,
         *,
         log: Log,
         peers: Collection[str] = (ROUTER_NAME, HUB_NAME),
     ) -> None:
         self._runtime = runtime
         self._apps = apps
+        self._outbox = outbox
         self._log = log
         self._peers = frozenset(peers)
 
@@ -81,14 +84,22 @@ class DataPlane:
         given = request.rel_url.query.get("tail", "200")
         if not (given.isascii() and given.isdigit()):
             return _say(400, "tail: write a number of lines")
+        tail = min(int(given[:9]), LARGEST_TAIL)
         try:
             async with asyncio.timeout(LOG_SECONDS):
-                tail = min(int(given[:9]), LARGEST_TAIL)
-                text = await self._runtime.logs(container, tail)
+                text = await self._read(container, tail)
         except FAILURES as error:
             return _say(404, f"no logs: {read_failure(error)}")
         clipped = text.encode("utf-8", "replace")[-LOG_BYTES:]
         return web.Response(body=clipped, content_type="text/plain", charset="utf-8")
+
+    async def _read(self, container: str, tail: int) -> str:
+        """Read a log; of one that was removed, what still waits to be sent of it."""
+        kept = await asyncio.to_thread(self._outbox.get, container)
+        if kept is None:
+            return await self._runtime.logs(container, tail)
+        lines = kept.content.decode("utf-8", "replace").splitlines(keepends=True)
+        return "".join(lines[-tail:])
 
     async def _app(
         self, request: web.BaseRequest, match: re.Match[str]

@@ -88,6 +88,10 @@ async def read_log(
         stored = await batch.get_log(connection, attempt.container_id)
     if stored is None:
         stored = await _ask(nodes, attempt, query.tail)
+        if not stored.content:  # what the node had of it may have come meanwhile
+            async with platform.database.read() as connection:
+                late = await batch.get_log(connection, attempt.container_id)
+            stored = late or stored
     else:
         live = live and not attempt.is_gone
     lines = stored.content.decode("utf-8", "replace").splitlines(keepends=True)

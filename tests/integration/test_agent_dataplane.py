@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 import ssl
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -16,6 +17,7 @@ from yarl import URL
 from backendai_agent.apps import Apps
 from backendai_agent.folders import container_folder
 from backendai_agent.forwarding import make_server
+from backendai_agent.outbox import Outbox, pack
 from backendai_agent.runtimes.base import ContainerPatch, Endpoint
 from backendai_agent.runtimes.fake import FakeRuntime
 from backendai_agent.server import DataPlane
@@ -139,7 +141,7 @@ async def apps(runtime):
 
 @pytest.fixture
 async def origin(runtime, apps, authority):
-    plane = DataPlane(runtime, apps, log=LOG)
+    plane = DataPlane(runtime, apps, Outbox(Path(runtime.data_dir)), log=LOG)
     context = authority.server_context(AGENT, "agent")
     context.verify_mode = ssl.CERT_REQUIRED
     runner = web.ServerRunner(make_server(plane.handle), shutdown_timeout=0.5)
@@ -326,6 +328,19 @@ async def test_the_hub_may_read_logs_and_health(origin, authority, runtime):
             url = URL(origin + path, encoded=True)
             async with session.get(url, **named()) as answer:
                 assert answer.status == status
+
+
+async def test_a_log_never_turns_empty_between_removal_and_delivery(
+    origin, authority, runtime
+):
+    """What waits in the outbox is told although its container is gone."""
+    Outbox(Path(runtime.data_dir)).put(pack(CONTAINER, "one\ntwo\nthree\n"))
+    url = f"{origin}/containers/{CONTAINER}/logs?tail=2"
+    async with (
+        peer(authority, HUB) as session,
+        session.get(url, **named()) as answer,
+    ):
+        assert await answer.text() == "two\nthree\n"
 
 
 async def test_without_a_certificate_nobody_gets_in(origin, authority):
