@@ -7,12 +7,14 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from process_harness import NOTHING, PREAMBLE, SLEEP, Node, open_node, traces, until
 
+from backendai_agent import mounts_kernel as kernel
 from backendai_agent.runtimes.process_memory import ProcessMemory
 from backendai_agent.runtimes.process_network import is_attached, why_no_slirp
 from backendai_agent.runtimes.process_supervisor import find_marked
@@ -80,6 +82,26 @@ async def test_a_helper_that_died_is_replaced(node: Node) -> None:
         assert await anext(node.runtime.changes()) == spec.id
     await until(lambda: is_attached(memory) and helper not in _helpers())
     assert list(find_marked(spec.id))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+async def test_a_helper_takes_no_mount_of_the_machine_away(
+    node: Node, tmp_path: Path
+) -> None:
+    """slirp4netns detaches all it sees; on most machines mounts are shared."""
+    outer = tmp_path / "shared"
+    inner = outer / "inner"
+    outer.mkdir()
+    subprocess.run(["mount", "--bind", outer, outer], check=True)
+    try:
+        subprocess.run(["mount", "--make-shared", outer], check=True)
+        inner.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inner], check=True)
+        spec = await node.launch(PREAMBLE + WAIT_FOR_NETWORK + "tell()\n" + SLEEP)
+        await node.result(spec)
+        assert inner.is_mount()
+    finally:
+        kernel.detach(str(outer))
 
 
 def _helpers() -> list[int]:

@@ -7,7 +7,9 @@ Run as a program of its own::
 ``PID`` is a process in the namespace, ``FD`` an open user namespace that owns it (for
 agents that are not root). A child enters the namespace and closes link-local
 addresses, where clouds hand out the machine's own credentials; only when that is done
-does this process become COMMAND, which connects the namespace to the outside. No
+does this process become COMMAND, which connects the namespace to the outside. Without
+FD it has mounts of its own by then: slirp4netns takes all it sees away to shut itself
+in, which the machine's mounts would follow wherever they are shared. No
 other program is executed inside: a plain user's powers over the namespace would be
 lost by that. Sessions hold no power over their network and cannot open it again.
 """
@@ -19,7 +21,8 @@ import socket
 import struct
 import sys
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+MS_REC, MS_SLAVE = 0x4000, 1 << 19
 RTM_NEWROUTE = 24
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_CREATE = 0x1, 0x4, 0x400
 RT_TABLE_MAIN, RTPROT_STATIC, RTN_BLACKHOLE = 254, 4, 6
@@ -29,8 +32,19 @@ CLOSED, CLOSED_BITS = "169.254.0.0", 16
 
 def enter(descriptor: int, kind: int) -> None:
     """Move this process into a namespace; raises OSError."""
+    call("setns", descriptor, kind)
+
+
+def keep_mounts_apart() -> None:
+    """Let nothing that this process does to its mounts reach the machine's."""
+    call("unshare", CLONE_NEWNS)
+    call("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a function of the C library; raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, kind):
+    if getattr(libc, name)(*arguments):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
@@ -82,6 +96,8 @@ def main(arguments: list[str]) -> int:
             os._exit(0 if closed else 1)
     _, status = os.waitpid(child, 0)
     if status == 0:
+        if owner is None:
+            keep_mounts_apart()
         os.execv(command[0], command)  # noqa: S606 - one program becomes another
     sys.stderr.write("link-local addresses cannot be closed: no network\n")
     return 1
