@@ -135,6 +135,21 @@ def find_lack(need: str) -> str:
 
 
 UNMET = "unmet need"
+STOOD_IN = "need that something simpler stood in for"
+
+
+def _fail_in_ci(need: str, lack: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"needs {need}: {lack}", pytrace=False)
+
+
+def prefer(item: pytest.Item, *needs: str) -> None:
+    """Say that *item* would rather have these: a failure in CI, told elsewhere."""
+    for need in needs:
+        lack = find_lack(need)
+        if lack:
+            item.user_properties.append((STOOD_IN, [need, lack]))
+            _fail_in_ci(need, lack)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -147,23 +162,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             continue
         # Reports carry this from a worker to where the summary is written.
         item.user_properties.append((UNMET, [need, lack]))
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"needs {need}: {lack}", pytrace=False)
+        _fail_in_ci(need, lack)
         pytest.skip(f"needs {need}: {lack}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say once what could not be tested here, and why."""
-    unmet: Counter[tuple[str, str]] = Counter(
+    """Say once what could not be tested here, or only with less, and why."""
+    _tell(terminalreporter, "not tested on this machine", UNMET, "skipped", "error")
+    # What was set up well has a report of its own that stands in no count.
+    _tell(terminalreporter, "tested with something simpler", STOOD_IN, "")
+
+
+def _tell(
+    reporter: pytest.TerminalReporter, title: str, what: str, *categories: str
+) -> None:
+    found: Counter[tuple[str, str]] = Counter(
         (need, lack)
-        for category in ("skipped", "error")
-        for report in terminalreporter.stats.get(category, ())
+        for category in categories
+        for report in reporter.stats.get(category, ())
         for name, said in getattr(report, "user_properties", ())
-        if name == UNMET and report.when == "setup"
+        if name == what and report.when == "setup"
         for need, lack in [said]
     )
-    if not unmet:
+    if not found:
         return
-    terminalreporter.section("not tested on this machine")
-    for (need, lack), count in sorted(unmet.items()):
-        terminalreporter.write_line(f"{need:<10} {count} tests: {lack}")
+    reporter.section(title)
+    for (need, lack), count in sorted(found.items()):
+        reporter.write_line(f"{need:<10} {count} tests: {lack}")

@@ -1,14 +1,13 @@
 """One real platform and one browser for all stories of the pages.
 
-The platform keeps its rows in PostgreSQL and runs sessions in Docker, where the machine
-has them; what the stories are about is the same without. Each story makes people,
-folders and sessions of its own.
+The platform keeps its rows in PostgreSQL and runs sessions in Docker. On a machine
+without them something simpler stands in, which the end of the run says; in CI it is a
+failure. Each story makes people, folders and sessions of its own.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -17,15 +16,21 @@ from playwright.sync_api import Browser
 from tests.databases import new_database
 from tests.e2e.browser import Person, chromium
 from tests.e2e.up import Platform, running
-from tests.requirement_marks import find_lack
+from tests.requirement_marks import find_lack, prefer
 
 MakePerson = Callable[..., Person]
+
+
+def pytest_runtest_setup(item: pytest.Function) -> None:
+    """Let no story of the platform pass in CI on less than it is told about."""
+    if "site" in item.fixturenames:
+        prefer(item, "postgres", "docker")
 
 
 @pytest.fixture(scope="package")
 def database() -> Iterator[str | None]:
     """Where the platform keeps its rows; None: in a file of its own."""
-    if not os.environ.get("BACKENDAI_TEST_POSTGRES_URL"):
+    if find_lack("postgres"):
         yield None
         return
     with new_database() as url:
