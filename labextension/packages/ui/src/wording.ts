@@ -3,7 +3,7 @@ import type { TFunction } from 'i18next';
 import { useCallback } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Piece } from './phrases/book';
-import { useBook } from './phrases/load';
+import { loadBook, useBook } from './phrases/load';
 import { slotTitle } from './slots';
 import { toTheMinute } from './times';
 
@@ -70,6 +70,9 @@ export function useSaying(): (text: string) => Piece[] {
   const book = useBook(language);
   return useCallback(
     text => {
+      if (!book && isSentence(text)) {
+        void loadBook(language);
+      }
       const pieces = book?.say(text, each => wordValue(each, t, language)) ?? [
         { text, english: isSentence(text) }
       ];

@@ -1,27 +1,13 @@
-import MuiDrawer from '@mui/material/Drawer';
-import type { ReactNode } from 'react';
+import { useEffect, useState } from 'react';
+import type { DrawerProps } from './DrawerPanel';
+import { later } from './later';
 
-interface Props {
-  open: boolean;
-  label: string;
-  /** Where it comes from; the start of the line, if nothing is said. */
-  side?: 'start' | 'end';
-  onClose(): void;
-  children: ReactNode;
-}
+const DrawerPanel = later(async () => (await import('./DrawerPanel')).DrawerPanel);
 
 /** A panel that slides in where the screen is too narrow to keep it open. */
-export function Drawer({ open, label, side = 'start', onClose, children }: Props): JSX.Element {
-  return (
-    <MuiDrawer
-      open={open}
-      onClose={onClose}
-      anchor={side === 'start' ? 'left' : 'right'}
-      slotProps={{
-        paper: { 'aria-label': label, className: `bai-drawer bai-drawer-${side}` }
-      }}
-    >
-      {children}
-    </MuiDrawer>
-  );
+export function Drawer(props: DrawerProps): JSX.Element | null {
+  const { open } = props;
+  const [used, setUsed] = useState(open);
+  useEffect(() => setUsed(was => was || open), [open]);
+  return used ? <DrawerPanel {...props} /> : null;
 }

@@ -1,8 +1,12 @@
-import MuiMenu from '@mui/material/Menu';
-import MuiMenuItem from '@mui/material/MenuItem';
 import { EllipsisVertical } from 'lucide-react';
-import { useState, type ReactNode } from 'react';
+import { useState, type MouseEvent, type ReactNode } from 'react';
 import { Button } from './Button';
+import { later } from './later';
+
+const MenuEntries = later(async () => (await import('./MenuEntries')).MenuEntries);
+
+/** Who points at a button, or comes to it by the keyboard, will soon press it. */
+const EXPECTING = { onPointerEnter: MenuEntries.expect, onFocus: MenuEntries.expect };
 
 export interface MenuEntry {
   key: string;
@@ -27,11 +31,11 @@ interface Props {
 
 /** A button that opens a list of actions. */
 export function MenuButton({ label, text, icon, size, entries }: Props): JSX.Element {
-  const [anchor, setAnchor] = useState<HTMLElement | null>(null);
-  const close = (): void => setAnchor(null);
+  const { anchor, used, toggle, close } = useAnchor();
   return (
     <>
       <Button
+        {...EXPECTING}
         kind="quiet"
         icon={icon}
         aria-label={label}
@@ -39,11 +43,11 @@ export function MenuButton({ label, text, icon, size, entries }: Props): JSX.Ele
         {...(text ? {} : { title: label })}
         aria-haspopup="menu"
         aria-expanded={anchor !== null}
-        onClick={event => setAnchor(event.currentTarget)}
+        onClick={toggle}
       >
         <span className="bai-menu-text">{text}</span>
       </Button>
-      <Entries anchor={anchor} entries={entries} onClose={close} />
+      {used ? <MenuEntries anchor={anchor} entries={entries} onClose={close} /> : null}
     </>
   );
 }
@@ -56,71 +60,45 @@ interface RowMenuProps {
 
 /** The menu of one of many rows: it costs next to nothing until it is opened. */
 export function RowMenu({ label, entries }: RowMenuProps): JSX.Element {
-  const [anchor, setAnchor] = useState<HTMLElement | null>(null);
-  const [used, setUsed] = useState(false);
+  const { anchor, used, toggle, close } = useAnchor();
   return (
     <>
       <button
+        {...EXPECTING}
         type="button"
         className="bai-row-menu"
         aria-label={label}
         title={label}
         aria-haspopup="menu"
         aria-expanded={anchor !== null}
-        onClick={event => {
-          setUsed(true);
-          setAnchor(event.currentTarget);
-        }}
+        onClick={toggle}
       >
         <EllipsisVertical size={16} aria-hidden />
       </button>
-      {used ? (
-        <Entries anchor={anchor} entries={entries()} onClose={() => setAnchor(null)} />
-      ) : null}
+      {used ? <MenuEntries anchor={anchor} entries={entries()} onClose={close} /> : null}
     </>
   );
 }
 
-interface EntriesProps {
-  /** What it was opened by; null while it is not open. */
+interface Anchor {
+  /** What the menu was opened by; null while it is not open. */
   anchor: HTMLElement | null;
-  entries: MenuEntry[];
-  onClose(): void;
+  /** Whether it has ever been open. */
+  used: boolean;
+  toggle(event: MouseEvent<HTMLElement>): void;
+  close(): void;
 }
 
-function Entries({ anchor, entries, onClose }: EntriesProps): JSX.Element {
-  return (
-    <MuiMenu
-      anchorEl={anchor}
-      open={anchor !== null}
-      onClose={onClose}
-      anchorOrigin={{ vertical: 'bottom', horizontal: 'right' }}
-      transformOrigin={{ vertical: 'top', horizontal: 'right' }}
-    >
-      {entries.map(entry => (
-        <MuiMenuItem
-          key={entry.key}
-          className="bai-menu-item"
-          selected={entry.selected ?? false}
-          lang={entry.lang}
-          data-danger={entry.danger ? '' : undefined}
-          {...(entry.href ? { component: 'a', href: entry.href } : {})}
-          {...(entry.disabled ? { 'aria-disabled': true } : {})}
-          onClick={() => {
-            if (entry.disabled) {
-              return;
-            }
-            onClose();
-            entry.onSelect?.();
-          }}
-        >
-          {entry.icon}
-          <span>
-            {entry.text}
-            {entry.disabled ? <span className="bai-help">{entry.disabled}</span> : null}
-          </span>
-        </MuiMenuItem>
-      ))}
-    </MuiMenu>
-  );
+function useAnchor(): Anchor {
+  const [anchor, setAnchor] = useState<HTMLElement | null>(null);
+  const [used, setUsed] = useState(false);
+  return {
+    anchor,
+    used,
+    toggle: ({ currentTarget }) => {
+      setUsed(true);
+      setAnchor(open => (open ? null : currentTarget));
+    },
+    close: () => setAnchor(null)
+  };
 }

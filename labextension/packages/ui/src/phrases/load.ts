@@ -27,7 +27,7 @@ export function loadBook(tag: string): Promise<void> {
   if (!source || books.has(language)) {
     return Promise.resolve();
   }
-  const begun =
+  const coming =
     loading.get(language) ??
     Promise.all([import('./book'), source()])
       .then(([{ Book: Bound }, found]) => {
@@ -36,13 +36,35 @@ export function loadBook(tag: string): Promise<void> {
       })
       .catch(() => undefined) // what is said stays English
       .finally(() => loading.delete(language));
-  loading.set(language, begun);
+  loading.set(language, coming);
+  return coming;
+}
+
+const DEEDS = ['pointermove', 'pointerdown', 'keydown'] as const;
+
+let begun: Promise<void> | undefined;
+
+/** When somebody first does anything with the page: before, nothing can be refused. */
+function firstDeed(): Promise<void> {
+  begun ??= new Promise(resolve => {
+    const heard = new AbortController();
+    const hear = (): void => {
+      heard.abort();
+      resolve();
+    };
+    DEEDS.forEach(deed => window.addEventListener(deed, hear, { signal: heard.signal }));
+  });
   return begun;
 }
 
-/** The book of *language*, or null where there is none, or not yet. */
+/**
+ * The book of *language*, or null where there is none, or not yet.
+ *
+ * Books are large, and pages that say nothing of the service do not wait for one. What a
+ * deed fails with is said at once, though: with the first one the book is on its way.
+ */
 export function useBook(tag: string): Book | null {
   const language = pickLanguage([tag]);
-  useEffect(() => void loadBook(language), [language]);
+  useEffect(() => void firstDeed().then(() => loadBook(language)), [language]);
   return useSyncExternalStore(subscribe, () => books.get(language) ?? null);
 }
