@@ -68,6 +68,13 @@ async def test_a_first_password_only_leads_to_a_new_one(hub):
     assert "Invalid username or password" in page
 
 
+async def test_the_console_is_one_click_away_from_every_page_of_the_hub(hub):
+    await change_password(hub)
+    _, page = await log_in(hub, "root", SECOND)
+    assert '<a class="nav-link" href="/services/backendai/">Console</a>' in page
+    assert "dropdown-item" not in page, "it is not named once more as a service"
+
+
 async def test_a_new_password_that_will_not_do_is_asked_for_again(hub):
     for new, again, words in [
         (SECOND, "another", "not the same"),
