@@ -188,7 +188,7 @@ class Stack:
         database = [] if self.db_url is None else [f"--HubService.db_url={self.db_url}"]
         program = self._program(
             "service",
-            "backendai_hub.app",
+            "backendai_hub.launcher.service",
             f"--HubService.data_dir={self.folder.root}",
             f"--HubService.port={self.port}",
             f"--HubService.agents_port={self.agents_port}",

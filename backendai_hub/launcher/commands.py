@@ -151,7 +151,7 @@ def service_command(layout: Layout) -> Command:
     """Return the hub service's command."""
     folder, state = layout.folder, layout.state
     argv = [
-        *_python("backendai_hub.app"),
+        *_python("backendai_hub.launcher.service"),
         *_config(layout),
         f"--HubService.data_dir={folder.root}",
         f"--HubService.port={state.service}",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from backendai_hub.client.lockfile import AlreadyRunningError, hold_lock
 from backendai_hub.launcher.folder import DataFolder
+from backendai_hub.launcher.importing import imports
 
 CONFIG_FILE = Path(__file__).with_name("jupyterhub_config.py")
 
@@ -34,8 +35,9 @@ def main(argv: list[str] | None = None) -> None:
         os.environ["BACKENDAI_SITE_CONFIG"] = str(options.site_config.resolve())
 
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
-    # Imported here because the line above has to come first.
-    from jupyterhub.app import JupyterHub  # noqa: PLC0415
+    with imports():
+        # Imported here because the line above has to come first.
+        from jupyterhub.app import JupyterHub  # noqa: PLC0415
 
     JupyterHub.launch_instance(["--config", str(CONFIG_FILE), *rest])
 
