@@ -25,6 +25,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from backendai_hub.core.slots import MILLI
+from backendai_hub.scheduling.alike import Alike
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.mix import EXTRA, Matrix, Mix, find_usual, weigh
 from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
@@ -42,6 +43,8 @@ It decides between nodes that are otherwise equal: the fuller one is taken.
 """
 _OFF: Final = 1e6
 """Added for plain requests on nodes with accelerators: they go there last."""
+_FEW: Final = 24
+"""Of so many nodes it is not asked which are in the same state."""
 
 
 class Fragmentation:
@@ -65,8 +68,13 @@ class FragmentationScorer:
         self._mix = mix
         self._sliced = SlicedRoom(cluster, mix)
         self._free, self._open = free, open_
-        self._usable = mix.expect(free, open_, np.arange(len(cluster.nodes)))
-        self._seen = len(cluster.log)
+        self._seen = self._compared = len(cluster.log)
+        self._fixed: IntVector = 2 * mix.kind + cluster.accelerated
+        """What scores hang on of what a node is."""
+        rows = np.arange(len(cluster.nodes))
+        self._alike = Alike(self._describe(rows))
+        some, which = self._alike.choose(rows)
+        self._usable = mix.expect(free[some], open_[some], some)[which]
 
     def usable(self) -> FloatVector:
         """Return how much of each node usual requests will use, as expected."""
@@ -84,6 +92,15 @@ class FragmentationScorer:
     def score(self, demand: Demand, rows: IntVector) -> FloatVector:
         """Return by how much *demand* shrinks what is usable of each of *rows*."""
         changed = self._read_changed()
+        if len(rows) <= _FEW:
+            return self._score(demand, rows, changed)
+        self._compare()
+        some, which = self._alike.choose(rows)
+        return self._score(demand, some, changed)[which]
+
+    def _score(
+        self, demand: Demand, rows: IntVector, changed: IntVector
+    ) -> FloatVector:
         asked = [demand.amounts[column] for column in self._mix.host]
         free = self._free[rows] - np.array(asked, np.float32)
         left = self._cluster.total_left[rows]
@@ -137,7 +154,29 @@ class FragmentationScorer:
         if len(rows):
             self._free[rows] = self._mix.read_host(self._cluster, rows)
             self._open[rows] = self._mix.read_open(self._cluster, rows)
+            if self._seen - self._compared > _FEW:
+                self._compare()
         return rows
+
+    def _compare(self) -> None:
+        """Find out in which states nodes are that have changed."""
+        rows = [*dict.fromkeys(self._cluster.log[self._compared : self._seen])]
+        self._compared = self._seen
+        if rows:
+            self._alike.change(rows, self._describe(np.array(rows)))
+
+    def _describe(self, rows: IntVector) -> list[bytes]:
+        """Return everything that scores of *rows* hang on."""
+        if self._sliced:
+            left = self._sliced.describe(rows)
+        else:
+            # It makes no difference which of a node's devices has how much left.
+            left = np.sort(self._cluster.left[rows], axis=1)
+        whole = self._cluster.total_left[rows, None]
+        parts = (left, whole, self._fixed[rows, None], self._free[rows])
+        told = np.concatenate([p.view(np.uint8) for p in parts], axis=1).tobytes()
+        size = len(told) // len(rows) if len(rows) else 1
+        return [told[at : at + size] for at in range(0, len(told), size)]
 
 
 def learn(

@@ -103,7 +103,7 @@ class Mix:
             rates = self._needs / np.maximum(amounts, _NONE)
             self._rates.append(rates.astype(np.float32))
             self._costs.append(amounts / self._needs)
-        able, self._kind = _find_able(cluster, demands)
+        able, self.kind = _find_able(cluster, demands)
         self._able = able.astype(np.float32)
         self.pressure = self._find_pressure(cluster)
         """How many times as many as usual are expected, and the less it counts what
@@ -199,7 +199,7 @@ class Mix:
         """Return what devices of *rows* alone would let each request use."""
         # Row by row in memory, without which sums depended on how many rows there are.
         opened: Matrix = open_.take(self._place, axis=1)
-        opened *= self._able.take(self._kind[rows], axis=0)
+        opened *= self._able.take(self.kind[rows], axis=0)
         return opened
 
     def bound(self, opened: Matrix, free: Matrix) -> Matrix:

@@ -39,14 +39,19 @@ class SlicedRoom:
             self._known.update(zip(unknown, tried, strict=True))
         return np.stack([self._known[key] for key in keys])
 
-    def _keys(self, demand: Demand, rows: IntVector) -> list[object]:
+    def describe(self, rows: IntVector) -> IntVector:
+        """Return the make of each of *rows*, and what its devices have left."""
         cluster = self._cluster
-        state = np.column_stack(
-            [cluster.left[rows], *(cluster.free_of(c)[rows] for c in self._columns)]
+        free = (cluster.free_of(column)[rows] for column in self._columns)
+        described: IntVector = np.column_stack(
+            [self._makes[rows], cluster.left[rows], *free]
         )
+        return described
+
+    def _keys(self, demand: Demand, rows: IntVector) -> list[object]:
         return [
-            (demand.column, demand.milli, self._makes[row], numbers.tobytes())
-            for row, numbers in zip(rows.tolist(), state, strict=True)
+            (demand.column, demand.milli, state.tobytes())
+            for state in self.describe(rows)
         ]
 
     def _try(self, demand: Demand, rows: IntVector) -> Matrix:
@@ -59,16 +64,19 @@ class SlicedRoom:
         return self._mix.read_open(fork, rows)
 
 
-def _find_makes(cluster: Cluster) -> tuple[list[int], list[int]]:
+def _find_makes(cluster: Cluster) -> tuple[list[int], IntVector]:
     """Return the columns of profiles, and which nodes are of one make."""
-    known: tuple[list[int], list[int]] | None = cluster.known.get(_find_makes)
+    known: tuple[list[int], IntVector] | None = cluster.known.get(_find_makes)
     if known is None:
         slots = {s for n in cluster.nodes for d in n.devices for s in d.profiles}
         makes: dict[object, int] = {}
         known = cluster.known[_find_makes] = (
             sorted(cluster.column[s] for s in slots),
-            [makes.setdefault(describe(n), len(makes)) for n in cluster.nodes]
-            if slots
-            else [],
+            np.array(
+                [makes.setdefault(describe(n), len(makes)) for n in cluster.nodes]
+                if slots
+                else [],
+                np.int64,
+            ),
         )
     return known
