@@ -13,6 +13,7 @@ from traitlets import HasTraits
 from traitlets.config import Config
 
 from backendai_hub.core.configuration import check_keys
+from backendai_hub.launcher.importing import imports
 from backendai_hub.launcher.settings import Launcher, load_config
 
 _CLASS_CHOICES = ("authenticator_class", "spawner_class", "proxy_class")
@@ -39,15 +40,16 @@ def configurable_classes(config: Config) -> Iterator[type]:
     """
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     # ruff: noqa: PLC0415 - imported here for the reason given above
-    from jupyterhub.app import JupyterHub
-    from traitlets.config import Configurable
+    with imports():
+        from jupyterhub.app import JupyterHub
+        from traitlets.config import Configurable
 
-    from backendai_agent.app import BackendAIAgent
-    from backendai_agent.plugins import load_all_plugins
-    from backendai_hub.app import HubService
-    from backendai_hub.router.app import Router
-    from backendai_spawner.authenticator import BackendAIAuthenticator
-    from backendai_spawner.spawner import BackendAISpawner
+        from backendai_agent.app import BackendAIAgent
+        from backendai_agent.plugins import load_all_plugins
+        from backendai_hub.app import HubService
+        from backendai_hub.router.app import Router
+        from backendai_spawner.authenticator import BackendAIAuthenticator
+        from backendai_spawner.spawner import BackendAISpawner
 
     # The site may have chosen classes of its own, which have settings of their own.
     given = config.get("JupyterHub", Config())
