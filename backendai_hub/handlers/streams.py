@@ -71,7 +71,8 @@ class EventsHandler(APIHandler):
         clock = asyncio.get_running_loop().time
         identified = clock()
         try:
-            await self._send(f": from {after}\nretry: 1000\n\n")
+            # Whoever is cut off before the first fact goes on from here all the same.
+            await self._send(f": from {after}\nid: {after}\nretry: 1000\n\n")
             looked, look_at = -1, 0.0
             while self._open and not self.service.stopping:
                 ticket = signals.ticket("events")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Response, expect
+from playwright.sync_api import Browser, Locator, Page, Request, Response, expect
 
 from tests.e2e.browser import Person
 from tests.e2e.existing_hub import Site, existing_hub
@@ -39,6 +39,24 @@ def log_in(person: Person) -> None:
     page.wait_for_url("**/hub/**")
 
 
+def hear_streams(page: Page) -> set[Request]:
+    """The event streams that are open, now and whenever one looks at them again."""
+    open_now: set[Request] = set()
+
+    def begin(request: Request) -> None:
+        if "/api/events" in request.url:
+            open_now.add(request)
+
+    def end(request: Request) -> None:
+        open_now.discard(request)
+
+    page.on("request", begin)
+    page.on("requestfinished", end)
+    page.on("requestfailed", end)
+    page.reload()
+    return open_now
+
+
 def open_panel(page: Page, name: str) -> None:
     page.locator(f'.jp-SideBar [data-id="backendai-{name}"]').click()
     expect(page.locator(f"#backendai-{name} h2")).to_be_visible()
@@ -53,13 +71,12 @@ def test_sessions_and_folders_are_at_hand_beside_a_notebook(
     page = grace.page
     assert page.url.startswith("http://grace.hub.localhost:")
 
-    # Nothing of ours is asked for before it is seen, and no token is in the page.
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    # Whatever is seen later hears the stream of the start; no token is in the page.
+    streams = hear_streams(page)
     expect(page.locator("#jp-main-statusbar")).to_contain_text("first · 1 running")
     config = json.loads(page.locator("#jupyter-config-data").text_content() or "")
     assert (config["hubUser"], config["token"]) == ("grace", "")
-    assert not [url for url in asked if "/api/events" in url]
+    assert len(streams) == 1
 
     open_panel(page, "sessions")
     panel = page.locator("#backendai-sessions")
@@ -68,7 +85,7 @@ def test_sessions_and_folders_are_at_hand_beside_a_notebook(
     expect(panel).to_contain_text("Live")
     grace.look("lab-sessions")
     assert grace.find_barriers("#backendai-sessions") == []
-    assert len([url for url in asked if "/api/events" in url]) == 1
+    assert len(streams) == 1
 
     # A second panel and a tab hear the same stream and ask the same cache.
     open_panel(page, "data")
@@ -87,7 +104,7 @@ def test_sessions_and_folders_are_at_hand_beside_a_notebook(
     expect(tab.get_by_role("heading", name="first", level=1)).to_be_visible()
     grace.look("lab-session")
     assert grace.find_barriers(".bai-tab:not([hidden])") == []
-    assert len([url for url in asked if "/api/events" in url]) == 1
+    assert len(streams) == 1
 
     # What was open is open again after the page was loaded anew.
     page.reload()
@@ -126,7 +143,47 @@ def test_a_notebook_shows_widgets_that_work(hub: Site, browser: Browser):
     expect(shown.get_by_role("button", name="Stop")).to_be_visible()
     expect(shown.get_by_role("meter", name="Memory")).to_be_visible()
     ada.look("lab-widgets")
+    be_told_beside_a_notebook(ada)
     assert ada.errors == []
+
+
+def be_told_beside_a_notebook(person: Person) -> None:
+    """What runs and what has ended is told though nothing else of ours is open."""
+    page = person.page
+    status = page.locator("#jp-main-statusbar")
+    expect(status).to_contain_text("desk · 1 running")
+    job = {"image": "jupyterlab", "type": "batch", "slots": {"cpu": "0.1"}}
+
+    long = ask(page, "POST", "sessions", {**job, "startup_command": "sleep 600"})
+    expect(status).to_contain_text("desk · 2 running")
+    ask(page, "POST", f"sessions/{long['id']}/terminate", {"force": False})
+    expect(status).to_contain_text("desk · 1 running")
+    told = page.locator(".Toastify__toast")
+    expect(told).to_have_count(0)  # whoever stops something knows it
+
+    short = {**job, "name": "too-short", "startup_command": "exit 3"}
+    ask(page, "POST", "sessions", short)
+    expect(told).to_have_text("too-short: Failed")
+    expect(page.locator(".bai-root")).to_have_count(0)
+    person.look("lab-told-beside-a-notebook")
+
+
+def ask(page: Page, method: str, path: str, body: dict[str, object]) -> dict[str, str]:
+    """Ask the platform as pages in this JupyterLab do."""
+    answer: dict[str, str] = page.evaluate(
+        """async ([url, method, body]) => {
+            const token = /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)[1];
+            const answer = await fetch(url, {
+                method,
+                headers: {'X-XSRFToken': token, 'Content-Type': 'application/json'},
+                body: JSON.stringify(body)
+            });
+            if (!answer.ok) { throw new Error(await answer.text()); }
+            return answer.json();
+        }""",
+        [f"{page.url.split('/lab')[0]}/backendai/api/{path}", method, body],
+    )
+    return answer
 
 
 def speak_thai(person: Person) -> None:

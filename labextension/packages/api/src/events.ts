@@ -13,7 +13,7 @@ export interface ServerEvent {
 
 export type StreamState = 'connecting' | 'live' | 'retrying' | 'refused';
 
-/** Read the events of one response body, until it ends. */
+/** Read the events of one response body, until it ends; one without data says where it is. */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
   onBytes: () => void = () => undefined
@@ -58,13 +58,15 @@ function parseBlock(block: string): ServerEvent | null {
     }
   }
   event.data = lines.join('\n');
-  return lines.length ? event : null;
+  return lines.length || event.id ? event : null;
 }
 
 export interface EventSourceOptions {
   /** Open the stream after the event numbered `after` (empty: from now on). */
   open(after: string, signal: AbortSignal): Promise<Response>;
   onEvent(event: ServerEvent): void;
+  /** Called with the number to go on after, just before what it stands for is told. */
+  onProgress?(id: string): void;
   onState(state: StreamState): void;
   signal: AbortSignal;
   /** Milliseconds without a byte after which a stream counts as dead. */
@@ -89,6 +91,9 @@ export async function followEvents(options: EventSourceOptions): Promise<void> {
     const outcome = await readOnce(options, after, id => {
       after = id || after;
       failures = 0;
+      if (id) {
+        options.onProgress?.(id);
+      }
     });
     if (signal.aborted) {
       return;
@@ -137,7 +142,9 @@ async function readOnce(
     onProgress('');
     for await (const event of readEvents(response.body, listen)) {
       onProgress(event.id);
-      options.onEvent(event);
+      if (event.data) {
+        options.onEvent(event);
+      }
     }
     return now() - begun > HEALTHY ? 'ended' : 'lost';
   } catch {

@@ -4,6 +4,7 @@ import type { components, paths } from './schema';
 
 export { followEvents, readEvents } from './events';
 export type { EventSourceOptions, ServerEvent, StreamState } from './events';
+export type { Listener } from './shared';
 
 export type Schemas = components['schemas'];
 export type Agent = Schemas['Agent'];

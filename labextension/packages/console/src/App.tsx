@@ -1,6 +1,7 @@
 import {
   changeLanguage,
   createQueryClient,
+  Endings,
   HostProvider,
   leaveThen,
   LiveSessions,
@@ -15,7 +16,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Router, useLocation } from 'wouter';
-import { addressOf, api, hub, openEvents, prefix, writeHeaders } from './host';
+import { addressOf, api, hub, prefix, stream, writeHeaders } from './host';
 import { rememberLanguage } from './language';
 import { Shell } from './Shell';
 
@@ -56,7 +57,7 @@ function HostedPages(): JSX.Element {
     () => ({
       kind: 'console',
       api,
-      openEvents,
+      listen: stream.listen,
       addressOf,
       writeHeaders,
       notify,
@@ -81,6 +82,7 @@ function HostedPages(): JSX.Element {
           <Pages />
         </Shell>
       </LiveSessions>
+      <Endings />
       <Uploads />
       {toasts}
     </HostProvider>

@@ -1,5 +1,6 @@
 /** The console as a host: same-origin requests with the cookies of its own login. */
 import { createApi, type Api } from '@backendai/api';
+import { SharedStream } from '@backendai/api/shared';
 
 function meta(name: string): string {
   return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? '';
@@ -38,12 +39,8 @@ async function fetchHere(request: Request): Promise<Response> {
 
 export const api: Api = createApi(fetchHere, prefix);
 
-export function openEvents(after: string, signal: AbortSignal): Promise<Response> {
-  const query = new URLSearchParams({
-    usage: '1',
-    changes: '1',
-    ...(after ? { after } : {})
-  }).toString();
+export const stream = new SharedStream((query, signal) => {
   const headers = { Accept: 'text/event-stream' };
-  return fetchHere(new Request(`${prefix}api/events?${query}`, { signal, headers }));
-}
+  const url = `${prefix}api/events?${query.toString()}`;
+  return fetchHere(new Request(url, { signal, headers }));
+}, window);

@@ -14,10 +14,11 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
 import { askBeforeClosing } from './closing';
-import { lookAround } from './platform';
+import { News } from './news';
+import { listRunning } from './platform';
 import { dataIcon, Place, sessionsIcon, Stage } from './stage';
+import { StatusItem } from './status';
 import { say, speak, type Word } from './words';
 
 const PLUGIN_ID = '@backendai/lab:plugin';
@@ -62,16 +63,16 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const panels = addPanels(app, stage, restorer);
     addCommands(app, palette, launcher);
     followTheme(stage, themes);
+    const status = new StatusItem(() => app.shell.activateById('backendai-sessions'));
     const renamed = (): void => {
       panels.forEach(({ panel, word }) => {
         panel.title.caption = say(word);
       });
+      status.rename();
       app.commands.notifyCommandChanged();
     };
     void followLanguage(stage, translator, registry, renamed);
-    if (statusBar) {
-      void app.restored.then(() => showThisSession(app, statusBar));
-    }
+    void app.restored.then(() => followSessions(stage, status, statusBar));
   }
 };
 
@@ -205,30 +206,30 @@ async function followLanguage(
   }
 }
 
-async function showThisSession(app: JupyterFrontEnd, statusBar: IStatusBar): Promise<void> {
-  const found = await lookAround(app.serviceManager.serverSettings);
-  if (!found) {
-    return; // JupyterLab runs somewhere else, or the platform does not answer
-  }
-  const { name, image, count } = found;
-  const button = document.createElement('button');
-  button.type = 'button';
-  // Our styles come with the first page that is opened; this stands there before.
-  Object.assign(button.style, {
-    border: 'none',
-    padding: '0',
-    background: 'none',
-    color: 'inherit',
-    font: 'inherit',
-    cursor: 'pointer'
-  });
-  button.textContent = say('status', { name, count });
-  button.title = say('statusHint', { name, image });
-  button.addEventListener('click', () => app.shell.activateById('backendai-sessions'));
-  const item = new Widget();
-  item.node.append(button);
-  item.addClass('jp-StatusBar-TextItem');
-  statusBar.registerStatusItem(`${PLUGIN_ID}:session`, { item, align: 'left', rank: 90 });
+/** Tell of the person's sessions: in the status bar, and when one of them ends. */
+function followSessions(stage: Stage, status: StatusItem, statusBar: IStatusBar | null): void {
+  const { settings, stream } = stage;
+  // Browsers open few connections to one place: whoever has many of these has one in sight.
+  const rest = (): void => stream.rest(document.hidden);
+  document.addEventListener('visibilitychange', rest);
+  rest();
+  const path = new URL(settings.baseUrl).pathname;
+  new News(
+    stream,
+    { path, list: () => listRunning(settings) },
+    {
+      show: found => {
+        status.tell(found);
+        if (!status.parent) {
+          const place = { item: status, align: 'left', rank: 90 } as const;
+          statusBar?.registerStatusItem(`${PLUGIN_ID}:session`, place);
+        }
+      },
+      tell: ended => {
+        void import('./notices').then(({ tellEnds }) => tellEnds(ended, stage.scene.language));
+      }
+    }
+  );
 }
 
 export default plugin;

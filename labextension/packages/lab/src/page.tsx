@@ -191,15 +191,7 @@ function useLabHost(stage: Stage, undoWord: string): Host {
     () => ({
       kind: 'lab',
       api,
-      openEvents: (after, signal) => {
-        const query = new URLSearchParams({
-          usage: '1',
-          changes: '1',
-          ...(after ? { after } : {})
-        });
-        const url = `${platformUrl(settings)}/api/events?${query.toString()}`;
-        return fetchPlatform(settings, new Request(url, { signal }));
-      },
+      listen: stage.stream.listen,
       notify: (level, text, undo) => {
         const actions = undo ? [{ label: undoWord, callback: undo }] : [];
         Notification.emit(text, level, { autoClose: 6000, actions });

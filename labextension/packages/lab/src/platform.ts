@@ -1,4 +1,5 @@
 /** Requests to the platform, through the proxy on the session's own origin. */
+import type { Session } from '@backendai/api';
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
@@ -28,31 +29,22 @@ export function writeHeaders({ token }: Settings): Record<string, string> {
   };
 }
 
-interface ThisSession {
-  name: string;
-  image: string;
-  attachment: { prefix: string } | null;
+/** Ask for the platform's event stream, as far on and as full as `query` says. */
+export function openEvents(
+  settings: Settings,
+  query: URLSearchParams,
+  signal: AbortSignal
+): Promise<Response> {
+  const url = `${platformUrl(settings)}/api/events?${query.toString()}`;
+  return fetchPlatform(settings, new Request(url, { signal }));
 }
 
-export interface Surroundings {
-  name: string;
-  image: string;
-  /** How many sessions of the same person run. */
-  count: number;
-}
-
-/** The session this JupyterLab runs in, if the platform answers and knows it. */
-export async function lookAround(settings: Settings): Promise<Surroundings | null> {
+/** One's sessions that run; null if the platform does not answer. */
+export async function listRunning(settings: Settings): Promise<readonly Session[] | null> {
   try {
     const url = `${platformUrl(settings)}/api/sessions?status=RUNNING&limit=100`;
     const response = await fetchPlatform(settings, new Request(url));
-    if (!response.ok) {
-      return null;
-    }
-    const { items } = (await response.json()) as { items: ThisSession[] };
-    const path = new URL(settings.baseUrl).pathname;
-    const here = items.find(session => session.attachment?.prefix === path);
-    return here ? { name: here.name, image: here.image, count: items.length } : null;
+    return response.ok ? ((await response.json()) as { items: Session[] }).items : null;
   } catch {
     return null; // nothing in JupyterLab depends on it
   }

@@ -4,12 +4,14 @@
  * Everything here is loaded with JupyterLab, and small; what draws is loaded when the
  * first of these widgets is shown.
  */
+import { SharedStream } from '@backendai/api/shared';
 import type { ServerConnection } from '@jupyterlab/services';
 import { LabIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import type { Leave } from './closing';
+import { openEvents } from './platform';
 import { spareTyping } from './shortcuts';
 
 const drawn = (name: string, path: string): LabIcon =>
@@ -95,6 +97,8 @@ export interface Scene {
 /** What is to be drawn; changed by JupyterLab, watched by what draws. */
 export class Stage {
   scene: Scene = { places: [], visible: new Set(), colorMode: 'light', language: 'en' };
+  /** What happens, for everything of ours in this window. */
+  readonly stream: SharedStream;
   private readonly listeners = new Set<() => void>();
   private starting = false;
 
@@ -102,7 +106,9 @@ export class Stage {
     readonly settings: ServerConnection.ISettings,
     /** Opens a page in a tab of its own, or shows the tab that has it. */
     readonly open: (path: string) => void
-  ) {}
+  ) {
+    this.stream = new SharedStream(openEvents.bind(null, settings), window);
+  }
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);

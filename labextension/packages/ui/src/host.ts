@@ -1,5 +1,5 @@
 /** What the page a component lives in must offer: the only difference between hosts. */
-import type { Api } from '@backendai/api';
+import type { Api, Listener } from '@backendai/api';
 import type { Language } from './i18n';
 import { createContext, useContext } from 'react';
 
@@ -9,8 +9,8 @@ export type ColorMode = 'light' | 'dark';
 export interface Host {
   kind: 'lab' | 'console';
   api: Api;
-  /** Open the event stream after one event; separate from `api` because it streams. */
-  openEvents(after: string, signal: AbortSignal): Promise<Response>;
+  /** Hear what the window's one event stream tells; returns how to stop that. */
+  listen(listener: Listener): () => void;
   /** Tell something in passing; `undo` takes back what it tells of. */
   notify(level: NoticeLevel, text: string, undo?: () => void): void;
   /** Where the service's API answers this page: `/api/me` and whatever follows. */

@@ -9,6 +9,7 @@ export { PageLink } from './PageLink';
 export { PageHeading } from './PageHeading';
 export { createQueryClient, meQuery } from './queries';
 export { leaveThen, numbered } from './leaving';
+export { Endings } from './sessions/Endings';
 export { LiveSessions } from './sessions/live';
 export { SessionList } from './sessions/SessionList';
 export { SessionsPage } from './sessions/SessionsPage';

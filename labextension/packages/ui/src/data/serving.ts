@@ -40,7 +40,7 @@ export function serve(answers: Record<string, Answer>) {
   const host: Host = {
     kind: 'console',
     api,
-    openEvents: () => Promise.reject(new Error('no stream here')),
+    listen: () => () => undefined,
     notify: (level, text, undo) => told.push({ level, text, undo }),
     addressOf: path => path,
     writeHeaders: () => ({}),

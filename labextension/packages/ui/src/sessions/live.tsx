@@ -1,79 +1,50 @@
-/** One event stream per page, written into the query cache. */
-import {
-  followEvents,
-  type EventMessage,
-  type ServerEvent,
-  type SessionPage,
-  type ShownSession,
-  type StreamState
+/** What the event stream tells, written into the query cache. */
+import type {
+  EventMessage,
+  ServerEvent,
+  SessionPage,
+  ShownSession,
+  StreamState
 } from '@backendai/api';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
-import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { useEffect, useState, type ReactNode } from 'react';
 import { applyAnnouncement, distrustAnnounced } from '../announced';
 import { applyFolderEvent, distrust } from '../data/live';
 import { useHost } from '../host';
 import { keys, leavePlace } from '../queries';
 import { StreamProvider } from '../stream';
-import { useEndings } from './endings';
+import { readFact } from './ends';
 import { mergeUsage, type LiveUsage, type UsageMap } from './measured';
 import { applyEvent, updateShown, type SessionsView } from './view';
 
 export function LiveSessions({ children }: { children: ReactNode }): JSX.Element {
-  const host = useHost();
+  const { listen, visible } = useHost();
   const client = useQueryClient();
   const [state, setState] = useState<StreamState>('connecting');
-  const network = useNetworkChanges();
-  const tell = useEndings();
-  // The host object changes with its language or colours; the stream must not care.
-  const open = useRef(host.openEvents);
-  useEffect(() => {
-    open.current = host.openEvents;
-  });
-  useEffect(() => {
-    if (!host.visible) {
-      return undefined;
-    }
-    const stop = new AbortController();
-    void followEvents({
-      open: (after, signal) => open.current(after, signal),
-      signal: stop.signal,
-      onEvent: event => receive(client, event, tell),
-      onState: next => {
-        setState(next);
-        if (next === 'live') {
-          // What happened between the last answer and this stream is in no event.
-          void client.invalidateQueries({ queryKey: keys.sessions });
-          void client.invalidateQueries({ queryKey: ['session'] });
-          distrust(client);
-          distrustAnnounced(client);
-        }
-      }
-    });
-    return () => stop.abort();
-  }, [client, host.visible, network, tell]);
+  useEffect(
+    () =>
+      visible
+        ? listen({
+            everything: true,
+            onEvent: event => receive(client, event),
+            onState: next => {
+              setState(next);
+              if (next === 'live') {
+                // What happened between the last answer and this stream is in no event.
+                void client.invalidateQueries({ queryKey: keys.sessions });
+                void client.invalidateQueries({ queryKey: ['session'] });
+                distrust(client);
+                distrustAnnounced(client);
+              }
+            }
+          })
+        : undefined,
+    [client, listen, visible]
+  );
   return <StreamProvider value={state}>{children}</StreamProvider>;
 }
 
-/** Counts how often the network has come or gone: a stream of before tells nothing now. */
-function useNetworkChanges(): number {
-  const [changes, setChanges] = useState(0);
-  useEffect(() => {
-    const count = (): void => setChanges(old => old + 1);
-    window.addEventListener('offline', count);
-    window.addEventListener('online', count);
-    return () => {
-      window.removeEventListener('offline', count);
-      window.removeEventListener('online', count);
-    };
-  }, []);
-  return changes;
-}
-
-function receive(
-  client: QueryClient,
-  received: ServerEvent,
-  tell: (event: EventMessage) => void
-): void {
+function receive(client: QueryClient, received: ServerEvent): void {
   if (received.event === 'usage') {
     receiveUsage(client, received);
     return;
@@ -82,14 +53,10 @@ function receive(
     receiveAnnouncement(client, received);
     return;
   }
-  let event: EventMessage;
-  try {
-    event = JSON.parse(received.data) as EventMessage;
-  } catch {
-    return; // a newer service may send other things
+  const event = readFact(received);
+  if (event) {
+    applyToCache(client, event);
   }
-  applyToCache(client, event);
-  tell(event);
 }
 
 function receiveUsage(client: QueryClient, received: ServerEvent): void {

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
-import type { EventMessage, Session } from '@backendai/api';
+import type { EventMessage, Listener, Session } from '@backendai/api';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { act, cleanup, renderHook } from '@testing-library/react';
+import { act, cleanup, render } from '@testing-library/react';
 import { I18nextProvider } from 'react-i18next';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { MINA, serve } from '../data/serving';
@@ -9,7 +9,8 @@ import { HostProvider } from '../host';
 import { createTranslator } from '../i18n';
 import { createQueryClient, keys } from '../queries';
 import { makeEvent, makeSession } from '../testing';
-import { PAUSE, useEndings } from './endings';
+import { Endings } from './Endings';
+import { PAUSE } from './ends';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
@@ -34,16 +35,24 @@ async function hear(...events: EventMessage[]): Promise<string[]> {
   const translator = await createTranslator('en');
   const client = createQueryClient();
   client.setQueryData(keys.me, MINA);
-  const { result } = renderHook(useEndings, {
-    wrapper: ({ children }) => (
-      <I18nextProvider i18n={translator}>
-        <QueryClientProvider client={client}>
-          <HostProvider value={host}>{children}</HostProvider>
-        </QueryClientProvider>
-      </I18nextProvider>
-    )
-  });
-  events.forEach(event => result.current(event));
+  const listeners: Listener[] = [];
+  const listen = (one: Listener): (() => void) => {
+    listeners.push(one);
+    return () => undefined;
+  };
+  render(
+    <I18nextProvider i18n={translator}>
+      <QueryClientProvider client={client}>
+        <HostProvider value={{ ...host, listen }}>
+          <Endings />
+        </HostProvider>
+      </QueryClientProvider>
+    </I18nextProvider>
+  );
+  for (const event of events) {
+    const data = JSON.stringify(event);
+    listeners.forEach(one => one.onEvent({ id: `${event.seq}`, event: 'session', data }));
+  }
   act(() => void vi.advanceTimersByTime(PAUSE));
   return told.map(({ level, text }) => `${level} ${text}`);
 }
@@ -62,7 +71,7 @@ test('the end of one’s own session is told, with what became of it', async () 
 test('what was refused, or taken out of the queue by somebody else, is told', async () => {
   const told = await hear(
     ends({ status: 'ERROR' }),
-    ends({ status: 'CANCELLED', reason: 'stopped by root' })
+    ends({ status: 'CANCELLED', reason: `stopped by ${MINA.name}-2` })
   );
 
   expect(told).toEqual(['error train: Failed', 'warning train: Cancelled']);
@@ -71,6 +80,8 @@ test('what was refused, or taken out of the queue by somebody else, is told', as
 test('nobody is told what they did themselves, what others have, or what goes on', async () => {
   const told = await hear(
     ends({ reason: `stopped by ${MINA.name}` }),
+    ends({ reason: `stopped by ${MINA.name} by force` }),
+    ends({ status: 'CANCELLED', reason: `cancelled by ${MINA.name} before it started` }),
     ends({ owner: 'grace' }),
     ends({ status: 'RUNNING' })
   );
