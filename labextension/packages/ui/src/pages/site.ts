@@ -107,7 +107,13 @@ export const sitePages: readonly Page[] = [
   {
     path: '/admin/storage',
     areas: ['admin'],
-    load: async () => ({ default: (await import('../admin/StoragePage')).default }),
+    load: async () => ({ default: (await import('../admin/storage/StoragePage')).default }),
+    admits: readsSite
+  },
+  {
+    path: '/admin/storage/:name',
+    areas: ['admin'],
+    load: async () => ({ default: (await import('../admin/storage/HostPage')).default }),
     admits: readsSite
   },
   {

@@ -1,153 +1,32 @@
-/** Storage hosts: how they are, how full, and how much everybody may hold on them. */
+/** How much everybody may hold on storage hosts, and how much of it they do. */
 import type { Schemas } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
-import { CircleAlert, CircleCheck, HardDrive, Pencil, Star, TriangleAlert } from 'lucide-react';
+import { HardDrive, Pencil } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { number, parseAmount, showAmount } from '../amounts';
-import { useHost } from '../host';
-import { Badge } from '../kit/Badge';
-import { Button } from '../kit/Button';
-import { FormDialog } from '../kit/FormDialog';
-import { Meter } from '../kit/Meter';
-import { RelativeTime } from '../kit/RelativeTime';
-import { EmptyState, Skeleton } from '../kit/States';
-import { NounList, type ListOf } from '../lists';
-import { LoadError } from '../LoadError';
-import { ask } from '../nouns/client';
-import { readDraft, type Draft, type Kind } from '../nouns/kinds';
-import { isSuperadmin } from '../nouns/roles';
-import { Siblings } from '../nouns/Siblings';
-import { SpecialField } from '../nouns/SpecialField';
-import { useAct } from '../nouns/useAct';
-import { Reference } from '../nouns/Value';
-import { PageHeading } from '../PageHeading';
-import { meQuery } from '../queries';
-import { usePolling } from '../stream';
-import { FromService } from '../FromService';
+import { number, parseAmount, showAmount } from '../../amounts';
+import { useHost } from '../../host';
+import { Button } from '../../kit/Button';
+import { FormDialog } from '../../kit/FormDialog';
+import { Meter } from '../../kit/Meter';
+import { NounList, type ListOf } from '../../lists';
+import { ask } from '../../nouns/client';
+import { readDraft, type Draft, type Kind } from '../../nouns/kinds';
+import { isSuperadmin } from '../../nouns/roles';
+import { SpecialField } from '../../nouns/SpecialField';
+import { useAct } from '../../nouns/useAct';
+import { Reference } from '../../nouns/Value';
+import { meQuery } from '../../queries';
 
-type StorageHost = Schemas['StorageHost'];
 type Scope = Schemas['QuotaScope'];
 
-export default function StoragePage(): JSX.Element {
-  const { t } = useTranslation();
-  const host = useHost();
-  const polling = usePolling();
-  const { data, error, refetch } = useQuery({
-    queryKey: ['storage-hosts'],
-    queryFn: ({ signal }) => ask<StorageHost[]>(host, 'GET', '/api/storage-hosts', { signal }),
-    refetchInterval: polling,
-    enabled: host.visible
-  });
-  return (
-    <>
-      <PageHeading title={t('storage.title')} />
-      <Siblings path="/admin/storage" />
-      <p className="bai-lead">{t('storage.about')}</p>
-      {error ? (
-        <LoadError error={error} stale={data !== undefined} onRetry={() => void refetch()} />
-      ) : null}
-      {!data && !error ? <Skeleton rows={2} label={t('state.loading')} /> : null}
-      {data?.length === 0 ? (
-        <EmptyState
-          icon={<HardDrive size={32} />}
-          title={t('storage.emptyTitle')}
-          text={t('storage.emptyText')}
-        />
-      ) : null}
-      <ul className="bai-nodes" aria-label={t('storage.title')}>
-        {data?.map(each => (
-          <li key={each.name}>
-            <HostCard host={each} />
-          </li>
-        ))}
-      </ul>
-      <h2 className="bai-part">{t('storage.quotas')}</h2>
-      <Quotas hosts={data?.map(each => each.name) ?? []} />
-    </>
-  );
+interface Props {
+  hosts: readonly string[];
+  /** Show what is on this one alone. */
+  only?: string;
 }
 
-const LOOKS: Record<
-  string,
-  { tone: 'success' | 'warning' | 'error'; Icon: typeof CircleCheck }
-> = {
-  ok: { tone: 'success', Icon: CircleCheck },
-  starting: { tone: 'warning', Icon: TriangleAlert },
-  slow: { tone: 'warning', Icon: TriangleAlert }
-};
-const BROKEN = { tone: 'error', Icon: CircleAlert } as const;
-
-function HostCard({ host }: { host: StorageHost }): JSX.Element {
-  const { t } = useTranslation();
-  const { language } = useHost();
-  const { tone, Icon } = LOOKS[host.state] ?? BROKEN;
-  const { total_bytes: total, free_bytes: free, capabilities = [] } = host;
-  const used = typeof total === 'number' && typeof free === 'number' ? total - free : null;
-  const heading = `host-${host.name}`;
-  return (
-    <article className="bai-card bai-storage-host" aria-labelledby={heading}>
-      <div className="bai-card-head">
-        <h2 id={heading}>{host.name}</h2>
-        <Badge tone={tone} icon={<Icon size={14} />}>
-          {t(`storage.states.${host.state}`, { defaultValue: host.state })}
-        </Badge>
-        {host.is_default ? (
-          <Badge tone="progress" icon={<Star size={14} />}>
-            {t('badges.default')}
-          </Badge>
-        ) : null}
-      </div>
-      {host.reason ? (
-        <p className="bai-reason">
-          <FromService text={host.reason} />
-          {host.since ? (
-            <>
-              {' · '}
-              <RelativeTime iso={host.since} language={language} />
-            </>
-          ) : null}
-        </p>
-      ) : null}
-      {used !== null && typeof total === 'number' ? (
-        <Meter
-          label={t('storage.used')}
-          text={t('storage.usedOf', {
-            used: showAmount('mem', used, language),
-            total: showAmount('mem', total, language)
-          })}
-          value={used}
-          max={total}
-        />
-      ) : null}
-      <dl className="bai-facts bai-facts-compact">
-        {capabilities.length ? (
-          <div>
-            <dt>{t('storage.can')}</dt>
-            <dd>
-              {capabilities
-                .map(each => t(`storage.capabilities.${each}`, { defaultValue: each }))
-                .join(', ')}
-            </dd>
-          </div>
-        ) : null}
-        <div>
-          <dt>{t('storage.youMay')}</dt>
-          <dd>
-            {host.permissions.length === 8
-              ? t('form.everything')
-              : host.permissions
-                  .map(each => t(`permission.${each}`, { defaultValue: each }))
-                  .join(', ') || '–'}
-          </dd>
-        </div>
-      </dl>
-      <p className="bai-help">{t('storage.permissionsHelp')}</p>
-    </article>
-  );
-}
-
-function Quotas({ hosts }: { hosts: string[] }): JSX.Element {
+export function Quotas({ hosts, only }: Props): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const { language } = host;
@@ -161,11 +40,15 @@ function Quotas({ hosts }: { hosts: string[] }): JSX.Element {
     caption: t('storage.quotas'),
     order: '',
     filters: [
-      {
-        key: 'host',
-        title: t('storage.host'),
-        options: hosts.map(value => ({ value, text: value }))
-      },
+      ...(only === undefined
+        ? [
+            {
+              key: 'host',
+              title: t('storage.host'),
+              options: hosts.map(value => ({ value, text: value }))
+            }
+          ]
+        : []),
       {
         key: 'kind',
         title: t('storage.kind'),
@@ -176,6 +59,7 @@ function Quotas({ hosts }: { hosts: string[] }): JSX.Element {
       const query = {
         limit: view.limit,
         ...view.filters,
+        ...(only === undefined ? {} : { host: only }),
         ...(view.after ? { after: view.after } : {})
       };
       const page = await ask<Schemas['QuotaScopePage']>(host, 'GET', '/api/quota-scopes', {
@@ -208,6 +92,7 @@ function Quotas({ hosts }: { hosts: string[] }): JSX.Element {
       {
         key: 'host',
         title: t('storage.host'),
+        hidden: only !== undefined,
         cell: scope => scope.host,
         csv: scope => scope.host
       },
