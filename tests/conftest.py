@@ -16,6 +16,7 @@ from backendai_hub.db.migrate import upgrade
 from backendai_hub.operations.platform import Platform
 from tests.databases import StandingDatabase, compile_once, new_database
 from tests.factories import AUDIT_KEY, Clock, make_platform, prepare
+from tests.forks import import_once
 from tests.harness import Stack, migrated, running_stack
 from tests.mock_hubs import StartedHubs
 
@@ -34,6 +35,7 @@ settings.register_profile("search", settings.get_profile("steady"), derandomize=
 settings.load_profile("steady")
 
 compile_once()
+import_once()
 
 pytest_plugins = ["tests.distribution", "tests.requirement_marks"]
 

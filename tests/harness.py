@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 
@@ -77,27 +76,33 @@ async def until(
         pause = min(1.3 * pause, LONGEST_PAUSE)
 
 
+def start_anew(program: Program) -> subprocess.Popen[bytes]:
+    """Start a program as `backendai up` does."""
+    with program.log.open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", program.module, *program.argv],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=program.log.parent,
+        )
+
+
 @dataclass
 class Program:
     """One real process."""
 
     name: str
+    module: str
     argv: list[str]
     log: Path
-    environ: Mapping[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
+    process: Any = None
+    begin: ClassVar[Callable[[Program], Any]] = start_anew
+    """How it is started; what that returns is like a `subprocess.Popen`."""
 
     def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.argv,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd=self.log.parent,
-                env={**os.environ, **self.environ},
-            )
+        self.process = type(self).begin(self)
 
     @property
     def pid(self) -> int:
@@ -174,11 +179,8 @@ class Stack:
         return self.folder.key(f"{name}.token").read_text("ascii").strip()
 
     def _program(self, name: str, module: str, *flags: str) -> Program:
-        program = Program(
-            name,
-            [sys.executable, "-m", module, *flags],
-            self.folder.logs / f"{name}.log",
-        )
+        log = self.folder.logs / f"{name}.log"
+        program = Program(name, module, [*flags], log)
         self.programs[name] = program
         return program
 
