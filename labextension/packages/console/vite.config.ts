@@ -8,15 +8,18 @@ const path = (relative: string): string => fileURLToPath(new URL(relative, impor
 const ASSETS = 'static/console/';
 
 /**
- * What almost every page needs comes in a few files: a hundred small ones would each cost
- * a way to the service and back.
+ * What comes with the first page is two files, and what almost every other page needs a
+ * few more: a hundred small ones would each cost a way to the service and back. Nothing
+ * that only other pages need comes along with the first.
  */
+const LIBRARIES =
+  /node_modules\/(react|react-dom|scheduler|@mui|@emotion|stylis|i18next|react-i18next|wouter|openapi-fetch|@babel|clsx)\//;
+const FIRST: '$initial'[] = ['$initial'];
 const TOGETHER = [
-  {
-    name: 'vendor',
-    minShareCount: 4,
-    test: /node_modules\/(react|react-dom|scheduler|@mui|@emotion|stylis|@tanstack|i18next|react-i18next|wouter|openapi-fetch|@babel|clsx)\//
-  },
+  { name: 'vendor', tags: FIRST, test: /node_modules\/(?!lucide-react\/)/ },
+  { name: 'first', tags: FIRST, test: /node_modules\/lucide-react\/|packages\// },
+  { name: 'work', minShareCount: 2, test: /packages\/ui\/src\/(sessions|data\/sharing)\// },
+  { name: 'libraries', minShareCount: 4, test: LIBRARIES },
   { name: 'icons', minShareCount: 3, test: /node_modules\/lucide-react\// },
   {
     name: 'kit',
@@ -35,6 +38,8 @@ export default defineConfig(({ mode }) => ({
   build: {
     outDir: path('../../../backendai_hub/static/console'),
     emptyOutDir: !isSpawn(mode),
+    // Which file holds which page: `scripts/sizes.mjs` adds up what the first one takes.
+    manifest: !isSpawn(mode),
     target: 'es2022',
     // Inlined files would be data: URLs, which the policy forbids.
     assetsInlineLimit: 0,

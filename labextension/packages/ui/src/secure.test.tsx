@@ -53,7 +53,7 @@ test('code that cannot be copied is told', async () => {
   );
   fireEvent.click(screen.getByRole('button', { name: /^Copy/ }));
 
-  fireEvent.click(screen.getAllByRole('menuitem')[0] as HTMLElement);
+  fireEvent.click((await screen.findAllByRole('menuitem'))[0] as HTMLElement);
 
   await vi.waitFor(() =>
     expect(host.notify).toHaveBeenCalledWith('error', 'The browser did not let this page copy.')

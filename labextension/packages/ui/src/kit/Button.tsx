@@ -5,6 +5,8 @@ import type { MouseEventHandler, ReactNode, Ref } from 'react';
 
 interface Common {
   onClick?: MouseEventHandler<HTMLElement> | undefined;
+  onPointerEnter?(): void;
+  onFocus?(): void;
   href?: string | undefined;
   /** Open the link in a new tab. */
   newTab?: boolean;

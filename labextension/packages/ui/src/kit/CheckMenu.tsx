@@ -1,8 +1,9 @@
-import MuiMenu from '@mui/material/Menu';
-import MuiMenuItem from '@mui/material/MenuItem';
-import { Check } from 'lucide-react';
-import { useState, type ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import { Button } from './Button';
+import { later } from './later';
+import { useAnchor } from './useAnchor';
+
+const CheckEntries = later(async () => (await import('./CheckEntries')).CheckEntries);
 
 export interface CheckEntry {
   key: string;
@@ -20,39 +21,30 @@ interface Props {
 
 /** A button that opens a list of which any number is chosen. */
 export function CheckMenu({ label, text, icon, entries, onToggle }: Props): JSX.Element {
-  const [anchor, setAnchor] = useState<HTMLElement | null>(null);
+  const { anchor, used, toggle, close } = useAnchor();
   return (
     <>
       <Button
+        {...CheckEntries.expecting}
         kind="quiet"
         icon={icon}
         aria-label={label}
         title={label}
         aria-haspopup="menu"
         aria-expanded={anchor !== null}
-        onClick={event => setAnchor(event.currentTarget)}
+        onClick={toggle}
       >
         <span className="bai-menu-text">{text}</span>
       </Button>
-      <MuiMenu
-        anchorEl={anchor}
-        open={anchor !== null}
-        onClose={() => setAnchor(null)}
-        slotProps={{ list: { 'aria-label': label } }}
-      >
-        {entries.map(entry => (
-          <MuiMenuItem
-            key={entry.key}
-            className="bai-menu-item"
-            role="menuitemcheckbox"
-            aria-checked={entry.checked}
-            onClick={() => onToggle(entry.key)}
-          >
-            <Check size={16} aria-hidden className={entry.checked ? '' : 'bai-unchecked'} />
-            {entry.text}
-          </MuiMenuItem>
-        ))}
-      </MuiMenu>
+      {used ? (
+        <CheckEntries
+          anchor={anchor}
+          label={label}
+          entries={entries}
+          onToggle={onToggle}
+          onClose={close}
+        />
+      ) : null}
     </>
   );
 }

@@ -1,13 +1,4 @@
-import { useEffect, useState } from 'react';
-import type { DrawerProps } from './DrawerPanel';
-import { later } from './later';
-
-const DrawerPanel = later(async () => (await import('./DrawerPanel')).DrawerPanel);
+import { openedLater } from './later';
 
 /** A panel that slides in where the screen is too narrow to keep it open. */
-export function Drawer(props: DrawerProps): JSX.Element | null {
-  const { open } = props;
-  const [used, setUsed] = useState(open);
-  useEffect(() => setUsed(was => was || open), [open]);
-  return used ? <DrawerPanel {...props} /> : null;
-}
+export const Drawer = openedLater(async () => (await import('./DrawerPanel')).DrawerPanel);

@@ -1,7 +1,7 @@
 import MuiDrawer from '@mui/material/Drawer';
 import type { ReactNode } from 'react';
 
-export interface DrawerProps {
+interface Props {
   open: boolean;
   label: string;
   /** Where it comes from; the start of the line, if nothing is said. */
@@ -10,14 +10,13 @@ export interface DrawerProps {
   children: ReactNode;
 }
 
-/** A panel that slides in where the screen is too narrow to keep it open. */
 export function DrawerPanel({
   open,
   label,
   side = 'start',
   onClose,
   children
-}: DrawerProps): JSX.Element {
+}: Props): JSX.Element {
   return (
     <MuiDrawer
       open={open}

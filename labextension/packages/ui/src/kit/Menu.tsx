@@ -1,12 +1,10 @@
 import { EllipsisVertical } from 'lucide-react';
-import { useState, type MouseEvent, type ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import { Button } from './Button';
 import { later } from './later';
+import { useAnchor } from './useAnchor';
 
 const MenuEntries = later(async () => (await import('./MenuEntries')).MenuEntries);
-
-/** Who points at a button, or comes to it by the keyboard, will soon press it. */
-const EXPECTING = { onPointerEnter: MenuEntries.expect, onFocus: MenuEntries.expect };
 
 export interface MenuEntry {
   key: string;
@@ -35,7 +33,7 @@ export function MenuButton({ label, text, icon, size, entries }: Props): JSX.Ele
   return (
     <>
       <Button
-        {...EXPECTING}
+        {...MenuEntries.expecting}
         kind="quiet"
         icon={icon}
         aria-label={label}
@@ -64,7 +62,7 @@ export function RowMenu({ label, entries }: RowMenuProps): JSX.Element {
   return (
     <>
       <button
-        {...EXPECTING}
+        {...MenuEntries.expecting}
         type="button"
         className="bai-row-menu"
         aria-label={label}
@@ -78,27 +76,4 @@ export function RowMenu({ label, entries }: RowMenuProps): JSX.Element {
       {used ? <MenuEntries anchor={anchor} entries={entries()} onClose={close} /> : null}
     </>
   );
-}
-
-interface Anchor {
-  /** What the menu was opened by; null while it is not open. */
-  anchor: HTMLElement | null;
-  /** Whether it has ever been open. */
-  used: boolean;
-  toggle(event: MouseEvent<HTMLElement>): void;
-  close(): void;
-}
-
-function useAnchor(): Anchor {
-  const [anchor, setAnchor] = useState<HTMLElement | null>(null);
-  const [used, setUsed] = useState(false);
-  return {
-    anchor,
-    used,
-    toggle: ({ currentTarget }) => {
-      setUsed(true);
-      setAnchor(open => (open ? null : currentTarget));
-    },
-    close: () => setAnchor(null)
-  };
 }

@@ -1,8 +1,8 @@
-import MuiSnackbar from '@mui/material/Snackbar';
 import { CircleAlert, CircleCheck, Info, TriangleAlert, Undo2, X } from 'lucide-react';
 import { useCallback, useState, type ReactNode } from 'react';
 import type { NoticeLevel } from '../host';
 import { Button, IconButton } from './Button';
+import { Toast } from './Toast';
 
 export interface Notice {
   key: number;
@@ -21,7 +21,6 @@ export const NOTICE_ICONS = {
   error: CircleAlert
 };
 
-const SHOWN_FOR = 6000;
 /** How many notices are remembered until the page is left. */
 const KEPT = 50;
 
@@ -43,47 +42,36 @@ interface Words {
 }
 
 /** Short notices, one after the other; each pauses while the pointer is on it. */
-export function useToasts({ close, undo: undoWord }: Words): Notices {
+export function useToasts({ close: closeWord, undo: undoWord }: Words): Notices {
   const [kept, setKept] = useState<Notice[]>([]);
   const [queue, setQueue] = useState<number[]>([]);
   const [unread, setUnread] = useState(0);
-  const [open, setOpen] = useState(false);
   const notify = useCallback<Notices['notify']>((level, text, undo) => {
     const key = nextKey();
     const notice = { key, level, text, at: new Date().toISOString(), undo };
     setKept(old => [notice, ...old].slice(0, KEPT));
     setQueue(old => [...old, key]);
     setUnread(old => old + 1);
-    setOpen(true);
   }, []);
-  const undo = useCallback((notice: Notice) => {
-    notice.undo?.();
-    setKept(old => old.map(each => (each.key === notice.key ? without(each) : each)));
-    setOpen(false);
-  }, []);
+  const close = useCallback(() => setQueue(old => old.slice(1)), []);
+  const undo = useCallback(
+    (notice: Notice) => {
+      notice.undo?.();
+      setKept(old => old.map(each => (each.key === notice.key ? without(each) : each)));
+      close();
+    },
+    [close]
+  );
   const markRead = useCallback(() => setUnread(0), []);
   const clear = useCallback(() => setKept([]), []);
   const shown = kept.find(notice => notice.key === queue[0]);
   const Icon = NOTICE_ICONS[shown?.level ?? 'info'];
-  const toasts = (
-    <MuiSnackbar
-      key={queue[0]}
-      open={open && shown !== undefined}
-      autoHideDuration={SHOWN_FOR}
-      onClose={(_, reason) => reason !== 'clickaway' && setOpen(false)}
-      slotProps={{
-        transition: {
-          onExited: () => {
-            setQueue(old => old.slice(1));
-            setOpen(true);
-          }
-        }
-      }}
-    >
-      <div role="status" className={`bai-toast bai-tone-${shown?.level ?? 'info'}`}>
+  const toasts = shown ? (
+    <Toast key={shown.key} onClose={close}>
+      <div role="status" className={`bai-toast bai-tone-${shown.level}`}>
         <Icon size={18} aria-hidden />
-        <span className="bai-toast-text">{shown?.text}</span>
-        {shown?.undo ? (
+        <span className="bai-toast-text">{shown.text}</span>
+        {shown.undo ? (
           <Button
             size="small"
             kind="quiet"
@@ -93,12 +81,12 @@ export function useToasts({ close, undo: undoWord }: Words): Notices {
             {undoWord}
           </Button>
         ) : null}
-        <IconButton label={close} onClick={() => setOpen(false)}>
+        <IconButton label={closeWord} onClick={close}>
           <X size={16} aria-hidden />
         </IconButton>
       </div>
-    </MuiSnackbar>
-  );
+    </Toast>
+  ) : null;
   return { notify, toasts, kept, unread, markRead, clear, undo };
 }
 

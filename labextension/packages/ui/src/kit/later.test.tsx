@@ -1,8 +1,9 @@
 // @vitest-environment happy-dom
 import { cleanup, fireEvent, screen } from '@testing-library/react';
+import { useState } from 'react';
 import { afterEach, expect, test, vi } from 'vitest';
 import { showPage } from '../testing-page';
-import { later } from './later';
+import { later, openedLater } from './later';
 import { MenuButton } from './Menu';
 
 afterEach(cleanup);
@@ -23,16 +24,21 @@ test('a part comes when it is first shown, and is there at once from then on', a
   expect(load).toHaveBeenCalledOnce();
 });
 
-test('a part that is expected comes before it is shown', async () => {
+test('a part comes before it is shown when somebody comes to its button', async () => {
   const load = vi.fn(() => Promise.resolve(Panel));
   const Part = later(load);
-  Part.expect();
-  await Promise.resolve();
+  await showPage(
+    <button type="button" {...Part.expecting}>
+      More
+    </button>
+  );
+  screen.getByRole('button').focus();
+  expect(load).toHaveBeenCalledOnce();
+  cleanup();
 
   await showPage(<Part text="at once" />);
 
   expect(screen.getByText('at once')).toBeTruthy();
-  expect(load).toHaveBeenCalledOnce();
 });
 
 test('a part that could not come is asked for again when it is needed again', async () => {
@@ -61,4 +67,31 @@ test('a menu opens with its first entry in focus, though its list comes later', 
   const first = await screen.findByRole('menuitem', { name: 'Rename' });
   await vi.waitFor(() => expect(document.activeElement).toBe(first));
   expect(button.getAttribute('aria-expanded')).toBe('true');
+});
+
+test('what opens comes when it is first opened, and is there to close again', async () => {
+  const Dialog = ({ open, text }: { open: boolean; text: string }): JSX.Element => (
+    <p>{`${text} ${open ? 'open' : 'closed'}`}</p>
+  );
+  const load = vi.fn(() => Promise.resolve(Dialog));
+  const Opened = openedLater(load);
+  function Page(): JSX.Element {
+    const [open, setOpen] = useState(false);
+    return (
+      <>
+        <button type="button" onClick={() => setOpen(!open)}>
+          Ask
+        </button>
+        <Opened open={open} text="is" />
+      </>
+    );
+  }
+  await showPage(<Page />);
+  expect(load).not.toHaveBeenCalled();
+
+  fireEvent.click(screen.getByRole('button', { name: 'Ask' }));
+  await screen.findByText('is open');
+  fireEvent.click(screen.getByRole('button', { name: 'Ask' }));
+
+  await screen.findByText('is closed');
 });

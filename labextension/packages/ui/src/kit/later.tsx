@@ -3,8 +3,8 @@ import { useEffect, useState, type ComponentType } from 'react';
 
 interface Later<Props> {
   (props: Props): JSX.Element | null;
-  /** Have it come already: somebody is about to need it. */
-  expect(): void;
+  /** For a button that shows it: who comes to the button has it come already. */
+  expecting: { onPointerEnter(): void; onFocus(): void };
 }
 
 /** What fails to come is asked for again the next time; nothing is shown until then. */
@@ -31,7 +31,20 @@ export function later<Props extends object>(
     });
     return Part ? <Part {...props} /> : null;
   }
-  return Object.assign(Late, {
-    expect: () => void fetchIt().catch(() => undefined)
-  });
+  const expect = (): void => void fetchIt().catch(() => undefined);
+  return Object.assign(Late, { expecting: { onPointerEnter: expect, onFocus: expect } });
+}
+
+/** The same for what opens in front of a page: it comes when it is first opened. */
+export function openedLater<Props extends { open: boolean }>(
+  load: () => Promise<ComponentType<Props>>
+): ComponentType<Props> {
+  const Part = later(load);
+  return function Opened(props: Props): JSX.Element | null {
+    const { open } = props;
+    const [used, setUsed] = useState(open);
+    // What has been open is there to close as well.
+    useEffect(() => setUsed(was => was || open), [open]);
+    return used ? <Part {...props} /> : null;
+  };
 }

@@ -5,7 +5,7 @@ import { isMonitor, type Page } from './page';
 export const workPages: readonly Page[] = [
   {
     path: '/',
-    areas: ['work', 'data'],
+    areas: ['work'],
     load: async () => ({ default: (await import('../start/StartPage')).StartPage }),
     way: { text: 'nav.start', Icon: LayoutGrid, group: 'work' }
   },

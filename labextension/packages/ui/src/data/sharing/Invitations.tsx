@@ -3,18 +3,27 @@ import { Check, MailOpen, X } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../../host';
+import { Texts } from '../../i18n/Texts';
 import { Button } from '../../kit/Button';
 import { RelativeTime } from '../../kit/RelativeTime';
 import type { Invitation } from '../types';
 import { useOffers } from './useOffers';
 import { useSharing } from './useSharing';
 
+const AREAS = ['data'] as const;
+
+/** Nothing where nobody offers anything, and no words for it either. */
 export function Invitations(): JSX.Element | null {
-  const { t } = useTranslation();
   const got = useOffers();
-  if (got.length === 0) {
-    return null;
-  }
+  return got.length ? (
+    <Texts of={AREAS}>
+      <Offers got={got} />
+    </Texts>
+  ) : null;
+}
+
+function Offers({ got }: { got: readonly Invitation[] }): JSX.Element {
+  const { t } = useTranslation();
   return (
     <section className="bai-card bai-invitations" aria-label={t('data.invitations')}>
       <h2>

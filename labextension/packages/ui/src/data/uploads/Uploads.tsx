@@ -3,12 +3,13 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { useHost } from '../../host';
 import { Texts } from '../../i18n/Texts';
+import { later } from '../../kit/later';
 import { keysOfFiles, refresh } from '../live';
 import { TusTransport } from './tus';
-import { UploadTray } from './UploadTray';
 import { useBatches, useUploads } from './useUploads';
 
 const AREAS = ['data'] as const;
+const UploadTray = later(async () => (await import('./UploadTray')).UploadTray);
 
 /** To be placed once, beside the pages. */
 export function Uploads(): JSX.Element | null {
