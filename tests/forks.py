@@ -15,9 +15,10 @@ import subprocess
 import sys
 from importlib import import_module
 
-from tests.harness import Program
+from tests.harness import Program, start_anew
 
 _CONTEXT = multiprocessing.get_context("forkserver")
+_CRASHPOINT = "BACKENDAI_CRASHPOINT"
 _MAINS = {
     "backendai_hub.launcher.service": "backendai_hub.app",
     "backendai_agent.app": "backendai_agent.app",
@@ -28,7 +29,12 @@ _MAINS = {
 def import_once() -> None:
     """Let the programs that tests start be such forks."""
     _CONTEXT.set_forkserver_preload(list(_MAINS.values()))
-    Program.begin = Fork
+    Program.begin = begin
+
+
+def begin(program: Program) -> Fork | subprocess.Popen[bytes]:
+    """Start a program; anew if it reads, when imported, where it is to die."""
+    return start_anew(program) if _CRASHPOINT in os.environ else Fork(program)
 
 
 class Fork:
