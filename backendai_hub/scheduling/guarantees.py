@@ -20,7 +20,7 @@ from backendai_hub.scheduling.quota_tree import (
     QuotaTree,
     contenders,
 )
-from backendai_hub.scheduling.shares import Amounts, Path, amounts_of, path_of
+from backendai_hub.scheduling.shares import Amounts, Path, path_of
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     PendingSession,
@@ -58,11 +58,11 @@ class Guarantees:
         """Who is about to get room, and counts as if they had it."""
         self._ever: dict[tuple[object, ...], bool] = {}
         self._quick: dict[tuple[int, ...], bool] = {}
-        self._owners: dict[tuple[int, str], tuple[object, tuple[Path, Chain]]] = {}
+        self._owners: dict[int, tuple[str, Path, Chain, object]] = {}
         self._seen: PendingSession | None = None
         """Who has been looked up last."""
         self._last: tuple[Path, Amounts, Chain] = ((), {}, Chain((), (), ()))
-        self._amounts: dict[int, tuple[Amounts, Amounts]] = {}
+        self._amounts: dict[int, tuple[Amounts, object]] = {}
 
     # --- who waits ---------------------------------------------------------------
 
@@ -88,41 +88,43 @@ class Guarantees:
 
     def take(self, session: PendingSession) -> None:
         """Count *session*, which has got room."""
-        if self._expected.pop(session.id, None) is None:
-            _, asked, chain = self._look_up(session)
-            self._tree.count(chain, asked, session.id)
+        if self._expected and self._expected.pop(session.id, None) is not None:
+            return
+        _, asked, chain = self._look_up(session)
+        self._tree.count(chain, asked, session.id)
 
     def _look_up(self, session: PendingSession) -> tuple[Path, Amounts, Chain]:
         """Name the user of a session, and return what counts of it, and where."""
-        if self._seen is not session:
-            path, chain = self._owner_of(session)
-            self._last = path, self._amounts_of(session), chain
-            self._seen = session
-        return self._last
+        if self._seen is session:
+            return self._last
+        self._seen = session
+        # This is what each decision costs, so it makes no calls for what is known.
+        owner = self._owners.get(id(session.scopes))
+        if owner is None or owner[0] != session.owner_id:
+            owner = self._read_owner(session)
+        _, path, chain, _ = owner
+        amounts = session.request if session.charge is None else session.charge
+        known = self._amounts.get(id(amounts)) or self._read_amounts(amounts)
+        self._last = last = path, known[0], chain
+        return last
 
-    def _owner_of(self, session: PendingSession) -> tuple[Path, Chain]:
+    def _read_owner(self, session: PendingSession) -> tuple[str, Path, Chain, object]:
         """Name the user of a session, and return the scopes that they are in."""
-        scopes = session.scopes
-        key = id(scopes), session.owner_id
-        found = self._owners.get(key)
-        if found is None:
-            if len(self._owners) > _MOST_KNOWN:
-                self._owners.clear()
-            path = path_of(session)
-            # Kept beside it, so that nothing else gets its identity.
-            found = self._owners[key] = scopes, (path, self._tree.chain(path))
-        return found[1]
+        if len(self._owners) > _MOST_KNOWN:
+            self._owners.clear()
+        path, scopes = path_of(session), session.scopes
+        # Kept beside them, so that nothing else gets their identity.
+        owner = session.owner_id, path, self._tree.chain(path), scopes
+        self._owners[id(scopes)] = owner
+        return owner
 
-    def _amounts_of(self, session: PendingSession) -> Amounts:
+    def _read_amounts(self, amounts: ResourceSlots) -> tuple[Amounts, object]:
         """Return what counts of a session, in what is quickest to look things up in."""
-        amounts = amounts_of(session)
-        known = self._amounts.get(id(amounts))
-        if known is None:
-            if len(self._amounts) > _MOST_KNOWN:
-                self._amounts.clear()
-            # Kept beside it, so that nothing else gets its identity.
-            known = self._amounts[id(amounts)] = amounts, dict(amounts.items())
-        return known[1]
+        if len(self._amounts) > _MOST_KNOWN:
+            self._amounts.clear()
+        # Kept beside it, so that nothing else gets its identity.
+        known = self._amounts[id(amounts)] = dict(amounts.items()), amounts
+        return known
 
     @contextmanager
     def _without(self, session: PendingSession) -> Iterator[None]:
@@ -202,7 +204,7 @@ class Guarantees:
 
     def left(self, session: PendingSession, slot: str) -> int:
         """Return how much of *slot* neither maxima nor claims keep from *session*."""
-        path = self._owner_of(session)[0]
+        path, _, _ = self._look_up(session)
         most = _NO_LIMIT
         due = 0
         for depth in range(1, len(path) + 1):
@@ -275,7 +277,7 @@ class Guarantees:
         path = self._path.get(other.id)
         if path is None:
             return True
-        _, theirs = contenders(self._owner_of(session)[0], path)
+        _, theirs = contenders(self._look_up(session)[0], path)
         quota = self._policy.quotas.get(theirs)
         if quota is None:
             return False

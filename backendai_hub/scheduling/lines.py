@@ -158,10 +158,10 @@ class Line:
         beside = self._open_holds(session, ends) if keeper.holds else ()
         shape = self._shapes.of(session)
         if shape in self._scarce:
-            key = self._class_of(session, shape, beside)
-            known = self._no_room.get(key)
+            kind = self._class_of(session, shape, beside)
+            known = self._no_room.get(kind)
             if known is not None:
-                return self._follow_others(session, key, known)
+                return self._follow_others(session, kind, known)
         rooms = self._nodes.take(session, shape=shape)
         if rooms is None and beside:
             rooms = keeper.use(beside, partial(self._nodes.take, session))
@@ -169,8 +169,8 @@ class Line:
             return self._undo(rooms)
         if rooms is None:
             self._scarce.add(shape)
-            key = self._class_of(session, shape, beside)
-            return self._explain(session, key, beside)
+            kind = self._class_of(session, shape, beside)
+            return self._explain(session, kind, beside)
         if keeper.holds and keeper.release(session):
             self._no_room.clear()
         if guarantees is not None:
@@ -215,23 +215,19 @@ class Line:
     ) -> object:
         """Return what sessions have in common that find room, or none, together."""
         owner = "" if self.cluster.keeps_apart else session.owner_id
-        displaces = self._displaces
-        if not (session.members or beside or displaces):
+        if not (session.members or beside):
             return (shape, owner)
         asked = tuple(member.request for member in session.members)
-        whom = (session.job_priority, session.owner_id, session.scopes)
-        return (
-            shape,
-            owner,
-            asked,
-            session.layout,
-            tuple(map(id, beside)),
-            whom if displaces else (),
-        )
+        return (shape, owner, asked, session.layout, tuple(map(id, beside)))
 
-    def _follow_others(self, session: PendingSession, key: object, reason: str) -> str:
+    def _help(self, session: PendingSession, kind: object) -> str:
+        """Do what can be done for *session*, which finds no room with all its kind."""
+        whom = (session.job_priority, session.owner_id, session.scopes)
+        return self._helper.help(session, (kind, whom) if self._displaces else kind)
+
+    def _follow_others(self, session: PendingSession, kind: object, reason: str) -> str:
         """Give *session* the reason of those like it, and what is done for it alone."""
-        told = self._helper.help(session, key)
+        told = self._help(session, kind)
         return f"{reason}; {told}" if told else reason
 
     def _write(self, session: PendingSession, rooms: Sequence[Room]) -> Placement:
@@ -371,12 +367,12 @@ class Line:
     # --- why it waits ----------------------------------------------------------------
 
     def _explain(
-        self, session: PendingSession, key: object, beside: Sequence[Hold]
+        self, session: PendingSession, kind: object, beside: Sequence[Hold]
     ) -> str:
         """Say why there is no room, and what is done about it."""
         parts = self._why_not(session, beside)
-        self._no_room[key] = "; ".join(parts)
-        told = self._helper.help(session, key)
+        self._no_room[kind] = "; ".join(parts)
+        told = self._help(session, kind)
         return "; ".join([*parts, told] if told else parts)
 
     def _why_not(self, session: PendingSession, beside: Sequence[Hold]) -> list[str]:

@@ -76,6 +76,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 Claim = tuple[tuple[Account, int], ...]
 """What has been claimed of each slot of each scope."""
 
+_MOST_COUNTED = 64
+"""So many are counted at once: enough to have much in common, and soon done."""
+
 
 class QuotaTree:
     """The scopes of one group while a pass decides; amounts are in smallest units."""
@@ -91,7 +94,9 @@ class QuotaTree:
         self._around = {path[:-1] for path in quotas}
         self._scopes: dict[Path, Scope] = {(): Scope((), ScopeQuota(), {}, {})}
         self._chains: dict[Path, Chain] = {}
+        self._linked: dict[tuple[Scope, ...], Chain] = {}
         self._claims: dict[str, Claim] = {}
+        self._known: dict[Claim, Claim] = {}
         self._taken: list[tuple[str, Chain]] = []
         """Who has been counted, but for what others are due the less for it."""
         for path in quotas:
@@ -103,13 +108,14 @@ class QuotaTree:
         """Return the scopes of a user's path that have a quota, or a sibling has."""
         chain = self._chains.get(path)
         if chain is None:
-            chain = self._chains[path] = link(
-                *(
-                    self._scope(scope)
-                    for scope in _scopes(path)
-                    if scope in self._quotas or scope[:-1] in self._around
-                )
+            scopes = tuple(
+                self._scope(scope)
+                for scope in _scopes(path)
+                if scope in self._quotas or scope[:-1] in self._around
             )
+            # Users without quotas of their own share that of their project.
+            known = self._linked.setdefault(scopes, link(*scopes))
+            chain = self._chains[path] = known
         return chain
 
     def _scope(self, path: Path) -> Scope:
@@ -155,6 +161,8 @@ class QuotaTree:
             if amount:
                 account.used += amount
         self._taken.append((claim, chain))
+        if len(self._taken) == _MOST_COUNTED:
+            self._settle()
 
     def _settle(self) -> None:
         """Reckon with who has been counted."""
@@ -192,7 +200,8 @@ class QuotaTree:
         for account, amount in found:
             account.change(claimed=amount)
         if found:
-            self._claims[name] = found
+            # Many who wait claim the same.
+            self._claims[name] = self._known.setdefault(found, found)
 
     def withdraw(self, name: str) -> None:
         """Forget a claim, if there is one."""
@@ -222,7 +231,11 @@ class QuotaTree:
                 return False
         for slot, everybody in self._everybody.items():
             kept = everybody.idle if stays else everybody.due
-            if kept and asked.get(slot, 0) + kept > free.get(slot, 0):
+            if (
+                kept
+                and (amount := asked.get(slot))
+                and amount + kept > free.get(slot, 0)
+            ):
                 return False
         return True
 
