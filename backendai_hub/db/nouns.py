@@ -132,6 +132,13 @@ def table_of(noun: Noun) -> Table:
     return _TABLES[noun.name]
 
 
+def tables_of(noun: Noun) -> frozenset[str]:
+    """Name the tables that *noun* is read from: its own, and those of what it names."""
+    others = (noun_of(reference.noun) for reference in _references(noun).values())
+    rows = (table_of(each).row for each in (noun, *others))
+    return frozenset(str(row.__tablename__) for row in rows)
+
+
 def _references(noun: Noun) -> dict[str, Reference]:
     return {
         name: declared.kind

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from backendai_hub.core.access import Action, Principal, Reach, can, reach
+from backendai_hub.core.nouns import NOUNS, Noun, Verb
+from backendai_hub.db.nouns import tables_of
 from backendai_hub.operations.live_usage import has_news
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.simulations import SimulationDesk
@@ -46,7 +48,7 @@ class Kind(NamedTuple):
     """
 
     name: str
-    action: Action
+    action: str
     seconds: float
     """It is told to one reader this often at most; the first time at once."""
     state: Callable[[_Sources], Hashable]
@@ -88,6 +90,13 @@ def _simulation(sources: _Sources) -> Hashable:
     return progress.running, round(progress.part, 2)
 
 
+def _noun(noun: Noun) -> Kind:
+    return Kind(noun.plural, noun.action(Verb.READ), 5, _tables(*tables_of(noun)))
+
+
+_TOLD_OTHERWISE: Final = {"folder", "image"}
+"""Folders by facts, and images together with what nodes have of them."""
+
 _HELD: Final = ("agents", "devices", "ledger", "stops")
 
 _SHARED: Final = (
@@ -102,6 +111,7 @@ KINDS: Final = (
     Kind("storage", Action.READ_STORAGE_HOSTS, 10, _storage),
     Kind("remains", Action.READ_REMAINS, 2, _remains),
     Kind("simulation", Action.READ_SCHEDULE, 2, _simulation),
+    *(_noun(noun) for noun in NOUNS if noun.name not in _TOLD_OTHERWISE),
 )
 """Everything of which is told; what sessions use comes on top, by whose they are."""
 

@@ -7,6 +7,7 @@ import pytest
 from backendai_hub.core.access import USER_SCOPES, Caller, Principal
 from backendai_hub.core.live_usage import UsageTotals
 from backendai_hub.core.measures import Sample
+from backendai_hub.core.nouns import NOUNS, noun_of
 from backendai_hub.core.usage_keeper import Subject
 from backendai_hub.operations.bulletin import (
     KINDS,
@@ -15,6 +16,7 @@ from backendai_hub.operations.bulletin import (
     Bulletin,
     BulletinReader,
 )
+from backendai_hub.operations.nouns import change_noun, create_noun, purge_noun
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.simulations import SimulationDesk
 from tests.factories import GIB, add_node, make_device, principal_of, schedule, submit
@@ -37,6 +39,9 @@ class Board:
         self._bulletin.look(self._platform, self._simulations, self.now)
 
     def reader(self) -> BulletinReader:
+        # As the stream does: what was before is no news.
+        self.now += LOOK_SECONDS
+        self._look()
         return BulletinReader(self._platform, self._bulletin)
 
     def told(self, reader: BulletinReader, who: Principal, after: float) -> set[str]:
@@ -114,14 +119,24 @@ async def test_all_readers_share_one_look(platform: Platform, board: Board):
     assert "queue" in board.told(reader, alice, LOOK_SECONDS / 2)
 
 
-@pytest.mark.parametrize("caller", [Caller.USER, Caller.DOMAIN_ADMIN])
+@pytest.mark.parametrize(
+    ("caller", "sees_all_of"),
+    [
+        (Caller.USER, set()),
+        (
+            Caller.DOMAIN_ADMIN,
+            {"user-policies", "keypair-policies", "project-policies"},
+        ),
+    ],
+)
 async def test_who_does_not_see_all_of_a_kind_hears_of_what_is_everybodys_only(
-    platform: Platform, caller: Caller
+    platform: Platform, caller: Caller, sees_all_of: set[str]
 ):
     alice = await principal_of(platform, "alice", caller)
     allowed = {kind.name for kind in KINDS if kind.is_for(alice)}
 
-    assert allowed == {"attempts", "queue", "resources"}
+    everybodys = {"attempts", "queue", "resources", "slot-types"}
+    assert allowed == everybodys | sees_all_of
 
 
 async def test_who_may_read_nothing_hears_of_nothing(platform: Platform):
@@ -139,7 +154,76 @@ async def test_who_may_read_nothing_hears_of_nothing(platform: Platform):
         "attempts",
         "queue",
         "resources",
+        "slot-types",
     }
+
+
+async def test_a_list_of_nouns_is_told_of_when_somebody_makes_changes_or_removes_one(
+    platform: Platform, board: Board
+):
+    root = await principal_of(platform, "root", Caller.SUPERADMIN)
+    presets = noun_of("preset")
+    reader = board.reader()
+    small = presets.create_type(name="small", resource_slots={"cpu": "1"})
+
+    await create_noun(platform, root, presets, small)
+    assert board.told(reader, root, LONG) == {"presets"}
+    assert board.told(reader, root, LONG) == set()
+
+    larger = presets.change_type(resource_slots={"cpu": "2"})
+    await change_noun(platform, root, presets, "small", larger)
+    assert board.told(reader, root, LONG) == {"presets"}
+
+    await purge_noun(platform, root, presets, "small")
+    assert board.told(reader, root, LONG) == {"presets"}
+
+
+async def test_what_a_list_names_is_told_of_with_it(platform: Platform, board: Board):
+    root = await principal_of(platform, "root", Caller.SUPERADMIN)
+    policies = noun_of("user-policy")
+    reader = board.reader()
+
+    few = policies.create_type(name="few")
+    await create_noun(platform, root, policies, few)
+
+    assert board.told(reader, root, LONG) == {"user-policies", "users"}
+
+
+async def test_many_changes_of_nouns_are_told_once_in_a_while(
+    platform: Platform, board: Board
+):
+    root = await principal_of(platform, "root", Caller.SUPERADMIN)
+    presets = noun_of("preset")
+    reader = board.reader()
+    heard = []
+    for number in range(4):
+        one = presets.create_type(name=f"p{number}", resource_slots={"cpu": "1"})
+        await create_noun(platform, root, presets, one)
+        heard.append("presets" in board.told(reader, root, LOOK_SECONDS))
+
+    assert heard == [True, False, False, False]
+    assert board.told(reader, root, LONG) == {"presets"}
+
+
+async def test_who_may_not_read_a_noun_hears_of_none_of_its_changes(
+    platform: Platform, board: Board
+):
+    root = await principal_of(platform, "root", Caller.SUPERADMIN)
+    alice = await principal_of(platform, "alice", Caller.USER)
+    registries = noun_of("registry")
+    hers, roots = board.reader(), board.reader()
+    one = registries.create_type(name="quay", url="https://quay.example.org")
+
+    await create_noun(platform, root, registries, one)
+
+    assert board.told(hers, alice, LONG) == set()
+    assert "registries" in board.told(roots, root, 0)
+
+
+def test_every_noun_with_a_list_is_told_of():
+    told = {kind.name for kind in KINDS}
+
+    assert {noun.plural for noun in NOUNS} - told == {"folders"}, "facts tell of them"
 
 
 async def test_use_is_told_of_to_who_sees_whose_it_is_once_per_measuring(

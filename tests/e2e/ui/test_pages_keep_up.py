@@ -125,3 +125,18 @@ def test_a_page_looks_by_itself_while_its_stream_is_cut_and_no_longer(
     before = untold(page)
     pass_time(page)
     expect_told(page, before)
+
+
+def test_administrators_see_what_the_others_do_without_asking(
+    site: Platform, make_person: MakePerson
+):
+    page = make_person("root", role="superadmin").open("admin/presets")
+    expect(page.get_by_role("table")).to_be_visible()
+
+    preset = {"name": "of-another", "resource_slots": {"cpu": "1"}}
+    assert site.web.post(f"{site.api}presets", json=preset).ok
+    row = page.get_by_role("row", name="of-another")
+    expect(row).to_be_visible()
+
+    assert site.web.delete(f"{site.api}presets/of-another").ok
+    expect(row).to_have_count(0)

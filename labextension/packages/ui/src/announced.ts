@@ -4,6 +4,24 @@ import { dataKeys } from './data/keys';
 import { listKey } from './lists/list';
 import { keys } from './queries';
 
+/** A kind of nouns is called as they are: their list, one of them, and what names one. */
+const keysOfNoun = (noun: string): QueryKey[] => [listKey(noun), ['noun', noun]];
+
+const NOUNS = [
+  'domains',
+  'keypair-policies',
+  'keypairs',
+  'presets',
+  'project-policies',
+  'projects',
+  'registries',
+  'reservations',
+  'resource-groups',
+  'slot-types',
+  'user-policies',
+  'users'
+];
+
 /** What looks different when something of a kind has changed. */
 const KEYS: Record<string, readonly QueryKey[]> = {
   attempts: [keys.attempts],
@@ -11,10 +29,11 @@ const KEYS: Record<string, readonly QueryKey[]> = {
   resources: [['resources'], listKey('agent-summaries')],
   nodes: [keys.agents],
   usage: [keys.agents, keys.usageOfOthers, keys.usageOf],
-  images: [['installs'], ['rescan']],
+  images: [['installs'], ['rescan'], ...keysOfNoun('images')],
   storage: [dataKeys.hosts],
   remains: [['storage-remains']],
-  simulation: [['simulation']]
+  simulation: [['simulation']],
+  ...Object.fromEntries(NOUNS.map(noun => [noun, keysOfNoun(noun)]))
 };
 
 /**

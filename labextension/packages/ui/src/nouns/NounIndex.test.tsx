@@ -2,6 +2,7 @@
 import { cleanup, configure, fireEvent, screen, waitFor, within } from '@testing-library/react';
 import axe from 'axe-core';
 import { afterEach, expect, test, vi } from 'vitest';
+import { applyAnnouncement } from '../announced';
 import { showPage, type Answer, type Asked } from '../testing-page';
 import { NounPages } from './NounPages';
 import { users } from './of/users';
@@ -163,4 +164,18 @@ test('the page has no faults that a program can find', async () => {
     rules: { 'color-contrast': { enabled: false } }
   });
   expect(violations.map(violation => violation.id)).toEqual([]);
+});
+
+test('what another administrator does is seen, and what was chosen stays chosen', async () => {
+  let items = [ADA, BOB];
+  const { client } = await show(asked =>
+    asked.path === '/api/users' ? { items, next: null } : serve(good)(asked)
+  );
+  fireEvent.click(await screen.findByRole('checkbox', { name: /ada/ }));
+
+  items = [ADA, { ...BOB, full_name: 'Robert' }];
+  applyAnnouncement(client, ['users']);
+
+  await screen.findByText('Robert');
+  expect(screen.getByRole('checkbox', { name: /ada/, checked: true })).toBeTruthy();
 });

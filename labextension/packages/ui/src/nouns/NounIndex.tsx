@@ -9,7 +9,7 @@ import { Button } from '../kit/Button';
 import { MenuButton } from '../kit/Menu';
 import { RelativeTime } from '../kit/RelativeTime';
 import { Segmented } from '../kit/Segmented';
-import { NounList, type Filter, type ListColumn, type ListOf } from '../lists';
+import { listKey, NounList, type Filter, type ListColumn, type ListOf } from '../lists';
 import { PageHeading } from '../PageHeading';
 import { PageLink } from '../PageLink';
 import { meQuery } from '../queries';
@@ -97,7 +97,8 @@ function useList(
     filters,
     searches: words.say('search'),
     order: noun.order ?? 'name',
-    queryKey: view => ['list', noun.name, tab?.key ?? '', view],
+    queryKey: view => [...listKey(noun.name), tab?.key ?? '', view],
+    followed: true,
     load: async (view, signal) => {
       const { search, after, limit, order } = view;
       const query = {
