@@ -35,14 +35,17 @@ __all__ = ["LOOKED_AT", "MOST", "Matrix", "Mix", "find_usual", "gather", "weigh"
 
 Matrix = NDArray[np.float32]
 
-AHEAD: Final = 4.0
-"""Requests are expected that want so many times as many devices as are free."""
-_STEEPLY, _SHORTEST = 6, 1.4
-"""How fast more are expected where cores or memory are short, and when no faster."""
+AHEAD: Final = 10.0
+"""Requests are expected that want so many times as many devices as are free, where
+cores or memory would run out first."""
+_STEEPLY, _AMPLE = 5, 0.65
+"""How fast fewer are expected where these suffice, and when no fewer: where so small
+a part of them is needed."""
 _SHARPLY: Final = 3
 """How sharply the first that is exhausted counts alone: by two to the power of this."""
 ONE_MORE: Final = 0.2
-"""Such a part of what is expected is what one more request could use, alone."""
+"""Such a part of what is expected is what one more request could use, alone. It is
+divided by the square of how short cores or memory are."""
 EXTRA: Final = 2
 """Columns that nodes have open beside steps and profiles: what all of it is worth, and
 one for requests without accelerators, which have no such bound."""
@@ -105,20 +108,20 @@ class Mix:
             self._costs.append(amounts / self._needs)
         able, self.kind = _find_able(cluster, demands)
         self._able = able.astype(np.float32)
-        self.pressure = self._find_pressure(cluster)
-        """How many times as many as usual are expected, and the less it counts what
-        one more could use."""
-        self._together = 1 - ONE_MORE / self.pressure
+        self._shortage = self._find_shortage(cluster)
+        self._together = 1 - ONE_MORE / max(self._shortage, 1.0) ** 2
         comes = often * self._able.any(axis=0)
         comes *= (1 - self._together) / max(float(comes.sum()), _NONE)
         self._alone = np.where(self._plain, 0, comes).astype(np.float32)
         self.weigh(often)
 
-    def _find_pressure(self, cluster: Cluster) -> float:
-        """Tell how short cores or memory would be if all devices were in use.
+    @property
+    def ahead(self) -> float:
+        """How many times as many devices as are free will be asked for, as expected."""
+        return AHEAD * float(min(max(self._shortage, _AMPLE), 1.0) ** _STEEPLY)
 
-        While they suffice, it does not matter by how much.
-        """
+    def _find_shortage(self, cluster: Cluster) -> float:
+        """Tell how many times all cores, or memory, are needed to use all devices."""
         most = np.zeros(len(cluster.nodes))
         sizes = dict(zip(self.profiles, self._sizes, strict=True))
         for column in {d.column for d in self.demands if d.milli}:
@@ -127,13 +130,13 @@ class Mix:
         supply = float(most.sum())
         often = self.often * self._able.any(axis=0)
         devices = float((often * self._needs)[~self._plain].sum())
-        short = 1.0
+        short = 0.0
         for column in self.host:
             amounts = np.array([d.amounts[column] for d in self.demands], np.float64)
             there = float(cluster.total_of(column).sum())
             wanted = float((often * amounts).sum()) * supply
             short = max(short, wanted / max(there * devices, _NONE))
-        return float(min(short, _SHORTEST) ** _STEEPLY) if devices else 1.0
+        return short if devices else 1.0
 
     def _read_one(self, worth: FloatVector) -> Matrix:
         steps = len(self.steps)
@@ -298,8 +301,7 @@ def weigh(cluster: Cluster, usual: Usual) -> tuple[Mix, Matrix, Matrix]:
     rows = np.arange(len(cluster.nodes))
     free, open_ = mix.read_host(cluster, rows), mix.read_open(cluster, rows)
     left = np.maximum(open_[:, :-EXTRA].max(axis=1, initial=0.0), cluster.total_left)
-    asked = AHEAD * mix.pressure * float(left.sum())
-    mix.meet(mix.room(free, open_, rows), asked)
+    mix.meet(mix.room(free, open_, rows), mix.ahead * float(left.sum()))
     return mix, free, open_
 
 

@@ -18,7 +18,7 @@ from backendai_hub.scheduling.fragmentation import (
     FragmentationScorer,
     learn,
 )
-from backendai_hub.scheduling.mix import weigh
+from backendai_hub.scheduling.mix import AHEAD, weigh
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.remains import find_worth
 from backendai_hub.scheduling.scoring import Demand
@@ -102,10 +102,10 @@ def test_a_session_that_wants_many_cores_goes_where_cores_are_to_spare():
     scorer = scorer_of(cluster, usual)
     wanted = read_demand(cluster, ask(cpu=16, shares=1))
     lost = scorer.score(wanted, np.arange(2))
-    # Sixteen devices are asked for on each, which has four: 3.2 by all, 4 by one more.
+    # Five devices are asked for on each, which has four: 2.3 by all, 4 by one more.
     # All cores of the lean node are needed for that, and may turn out not to suffice.
-    assert scorer.usable().tolist() == pytest.approx([3187, 3360], rel=0.01)
-    assert lost.tolist() == pytest.approx([1353, 840], rel=0.05)
+    assert scorer.usable().tolist() == pytest.approx([2530, 2618], rel=0.01)
+    assert lost.tolist() == pytest.approx([1026, 658], rel=0.05)
     placed = where([lean, rich], pending(cpu=16, shares=1), typical=usual)
     assert placed == {"s": "rich"}
 
@@ -253,18 +253,40 @@ def test_nodes_with_labels_that_somebody_needs_are_left_to_them():
     assert on_old < on_new
 
 
-def test_more_are_expected_where_cores_would_run_out_before_devices():
-    def pressure(cores: int, *more: tuple[ResourceSlots, int]) -> float:
-        cluster = Cluster([node("a", host(cores), *gpus("a", 0, 0, 0, 0))])
-        asked = demands_of(cluster, [(ask(cpu=8, shares=1), 1), *more])
-        return weigh(cluster, find_usual(cluster, asked))[0].pressure
+def ahead_of(cores: int, *more: tuple[ResourceSlots, int]) -> float:
+    """Return what is expected where four devices need eight of these cores each."""
+    cluster = Cluster([node("a", host(cores), *gpus("a", 0, 0, 0, 0))])
+    asked = demands_of(cluster, [(ask(cpu=8, shares=1), 1), *more])
+    return weigh(cluster, find_usual(cluster, asked))[0].ahead
 
-    assert pressure(64) == pressure(32) == 1
-    assert pressure(25) == pytest.approx((32 / 25) ** 6)
-    # However short they are, no more than so many; who finds no room is no pressure.
-    assert pressure(8) == pressure(10) == pytest.approx(1.4**6)
-    assert pressure(32, (ask(cpu=64, shares=1), 100)) == 1
-    assert pressure(32, (ask(cpu=8), 1)) > 1
+
+def test_most_are_expected_where_cores_would_run_out_before_devices():
+    assert ahead_of(32) == ahead_of(25) == ahead_of(8) == AHEAD
+    # Who asks for cores alone makes them short, and who finds no room does not.
+    ample = ahead_of(40)
+    assert ahead_of(40, (ask(cpu=8), 1)) == AHEAD
+    assert ahead_of(40, (ask(cpu=64, shares=1), 100)) == ample < AHEAD
+
+
+def test_fewer_are_expected_where_cores_suffice_but_never_less_than_what_is_free():
+    assert ahead_of(40) == pytest.approx(AHEAD * (32 / 40) ** 5)
+    assert ahead_of(45) < ahead_of(40)
+    assert ahead_of(50) == ahead_of(500) > 1
+
+
+def test_what_one_more_could_use_counts_less_where_cores_run_out_sooner():
+    def usable(cores: int) -> float:
+        cluster = Cluster([node("a", host(cores), *gpus("a", 0, 0, 0, 0))])
+        usual = [(ask(cpu=8, shares=1), 1)]
+        return float(scorer_of(cluster, usual).usable()[0])
+
+    # Cores for four, two and one of the devices, of which one more could use any.
+    for cores, part in (32, 0.2), (16, 0.05), (8, 0.0125):
+        room = 4000 / (1 + (32 / cores) ** 8) ** (1 / 8)
+        asked = AHEAD * 4000
+        together = asked * room / (asked + room)
+        found = (1 - part) * together + part * 4000
+        assert usable(cores) == pytest.approx(found, rel=0.001)
 
 
 # --- slices -------------------------------------------------------------------------
