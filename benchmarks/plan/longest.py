@@ -6,7 +6,8 @@
 limits; then the moments are tried at which most has to be found out anew: the first
 placement of a pass, after a node has changed and with another mix of what is usual;
 after a session has left; and of a shape that nobody has asked for. A placement goes
-from whose turn it is to its devices.
+from whose turn it is to its devices. What a pass does before the first, once for all
+nodes and everybody in the queue, is told beside it: *set-up of a pass*.
 
 Times are of the processor, and beside them by the clock. Every pass is made several
 times. *Own* is the longest of what each placement took at least: what it does itself
@@ -42,6 +43,7 @@ from benchmarks.packing.workloads import ALL, Workload
 from benchmarks.plan.snapshots import PROJECTS, USERS
 
 _LEARNED = 3000
+SET_UP = "set-up of a pass"
 _MOMENTS = 10
 """How often each moment is tried for a workload."""
 _AT_MOST = {"cpu": 1 << 40, "mem": 1 << 60, "cuda.shares": 1 << 40}
@@ -96,7 +98,9 @@ class Watched(Pass):
     """A pass that notes how long each placement takes, from whose turn it is."""
 
     def __init__(self, snapshot: Snapshot) -> None:
+        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
         super().__init__(snapshot)
+        self.set_up = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
         self._last = (0, 0)
 
     def place(self, most: int | None = None) -> Times:
@@ -117,12 +121,15 @@ class Watched(Pass):
 
 def try_moments(full: Snapshot) -> dict[str, Times]:
     """Measure placements when something else has just happened."""
-    found: dict[str, Times] = {name: [] for name in ("node", "mix", "release", "shape")}
+    moments = ("set-up", "node", "mix", "release", "shape")
+    found: dict[str, Times] = {name: [] for name in moments}
     policy = full.groups[""]
     for number in range(_MOMENTS):
         closed = replace(full.nodes[number], closed="drained")
         nodes = (*full.nodes[:number], closed, *full.nodes[number + 1 :])
-        found["node"] += Watched(replace(full, nodes=nodes)).place(1)
+        changed = Watched(replace(full, nodes=nodes))
+        found["set-up"].append(changed.set_up)
+        found["node"] += changed.place(1)
         other = replace(policy, typical=policy.typical[number:])
         found["mix"] += Watched(replace(full, groups={"": other})).place(1)
     begun = Watched(full)
@@ -178,6 +185,7 @@ def measure(turns: int = 3) -> list[dict[str, Any]]:
             for name, times in try_moments(snapshot).items():
                 moment.setdefault(name, []).extend(times)
     names = {
+        "set-up": SET_UP,
         "node": "first of a pass, a node has changed",
         "mix": "first of a pass, another mix",
         "release": "after a release",
