@@ -1,6 +1,6 @@
 /** Pages that belong together: each shows the way to the others above its list. */
-import { administers, isSuperadmin } from '../pages/page';
 import type { Me } from '@backendai/api';
+import { readsSite, readsTenants } from './roles';
 
 export interface Sibling {
   path: string;
@@ -13,27 +13,27 @@ const of = (admits: Sibling['admits'], ways: Record<string, string>): Sibling[] 
   Object.entries(ways).map(([path, text]) => ({ path, text, admits }));
 
 export const FAMILIES: readonly Sibling[][] = [
-  of(administers, { '/admin/users': 'users', '/admin/keypairs': 'keypairs' }),
-  of(administers, { '/admin/projects': 'projects', '/admin/domains': 'domains' }),
-  of(isSuperadmin, {
+  of(readsTenants, { '/admin/users': 'users', '/admin/keypairs': 'keypairs' }),
+  of(readsTenants, { '/admin/projects': 'projects', '/admin/domains': 'domains' }),
+  of(readsSite, {
     '/admin/images': 'images',
     '/admin/presets': 'presets',
     '/admin/registries': 'registries'
   }),
   [
-    ...of(administers, { '/admin/scheduler': 'queue', '/admin/scheduler/shares': 'shares' }),
-    ...of(isSuperadmin, {
+    ...of(readsTenants, { '/admin/scheduler': 'queue', '/admin/scheduler/shares': 'shares' }),
+    ...of(readsSite, {
       '/admin/reservations': 'reservations',
       '/admin/scheduler/preemption': 'preemption',
       '/admin/scheduler/simulate': 'simulate'
     })
   ],
-  of(isSuperadmin, {
+  of(readsSite, {
     '/admin/policies/keypair': 'keypairPolicies',
     '/admin/policies/user': 'userPolicies',
     '/admin/policies/project': 'projectPolicies'
   }),
-  of(isSuperadmin, {
+  of(readsSite, {
     '/nodes': 'agents',
     '/admin/groups': 'groups',
     '/admin/storage': 'storage',

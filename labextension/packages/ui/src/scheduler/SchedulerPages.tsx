@@ -1,5 +1,9 @@
-import { MissingPage } from '../pages/Missing';
+import { useQuery } from '@tanstack/react-query';
+import { useHost } from '../host';
+import { familyOf } from '../nouns/families';
+import { ForbiddenPage, MissingPage } from '../pages/Missing';
 import type { PageProps } from '../pages/page';
+import { meQuery } from '../queries';
 import PreemptionPage from './PreemptionPage';
 import QueuePage from './QueuePage';
 import SharesPage from './SharesPage';
@@ -13,6 +17,12 @@ const PARTS: Record<string, () => JSX.Element> = {
 };
 
 export function SchedulerPages({ params }: PageProps): JSX.Element {
-  const Part = PARTS[params.part ?? ''];
+  const me = useQuery(meQuery(useHost())).data;
+  const { part = '' } = params;
+  const Part = PARTS[part];
+  const way = familyOf('/admin/scheduler').find(each => each.path.endsWith(`/${part}`));
+  if (me && way && !way.admits(me)) {
+    return <ForbiddenPage />;
+  }
   return Part ? <Part /> : <MissingPage />;
 }

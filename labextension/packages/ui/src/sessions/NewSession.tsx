@@ -1,11 +1,9 @@
 import type { Session } from '@backendai/api';
-import { useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
 import { Button } from '../kit/Button';
-import { isMonitor } from '../pages/page';
-import { meQuery } from '../queries';
+import { useLooksOnly } from '../pages/useLooksOnly';
 
 /**
  * The JupyterHub server for a new session: null is the default one.
@@ -30,8 +28,7 @@ export function freeServer(user: string, live: Session[]): string | null {
 export function NewSession(): JSX.Element | null {
   const { t } = useTranslation();
   const host = useHost();
-  const me = useQuery(meQuery(host)).data;
-  if (me && isMonitor(me)) {
+  if (useLooksOnly()) {
     return null;
   }
   return (

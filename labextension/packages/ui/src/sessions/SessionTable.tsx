@@ -6,6 +6,7 @@ import { Button } from '../kit/Button';
 import { DataTable, type Column } from '../kit/DataTable';
 import { RelativeTime } from '../kit/RelativeTime';
 import { PageLink } from '../PageLink';
+import { useLooksOnly } from '../pages/useLooksOnly';
 import { listSlots } from '../slots';
 import { canOpen, canStop, isEnded } from './status';
 import { StatusWithReason } from './SessionStatus';
@@ -122,9 +123,12 @@ export function SessionActions({
 }: {
   session: Session;
   onStop(session: Session): void;
-}): JSX.Element {
+}): JSX.Element | null {
   const { t } = useTranslation();
   const { name, status, url } = session;
+  if (useLooksOnly()) {
+    return null;
+  }
   return (
     <span className="bai-actions">
       {canOpen(status) && url ? (

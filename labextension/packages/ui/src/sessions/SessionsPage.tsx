@@ -9,6 +9,7 @@ import { Switch } from '../kit/Switch';
 import { Tabs } from '../kit/Tabs';
 import { NounList } from '../lists';
 import { PageHeading } from '../PageHeading';
+import { useLooksOnly } from '../pages/useLooksOnly';
 import { administers } from '../pages/page';
 import { meQuery, resourcesQuery } from '../queries';
 import { useBulkStop } from './bulk';
@@ -33,6 +34,7 @@ export function SessionsPage(): JSX.Element {
   const usage = useUsage(rows);
   const { ask, dialog } = useStopSession();
   const bulk = useBulkStop(me?.name ?? '');
+  const looksOnly = useLooksOnly();
   const choices = readChoices(Object.fromEntries(address));
   const sees = me !== undefined && (administers(me) || me.roles.includes('monitor'));
   const choose = (key: string, value: string): void =>
@@ -51,7 +53,7 @@ export function SessionsPage(): JSX.Element {
     everybody: sees && choices.everybody,
     projects: me?.projects ?? [],
     groups: resources?.resource_groups ?? [],
-    bulk: bulk.actions,
+    bulk: looksOnly ? undefined : bulk.actions,
     onStop: ask,
     onRows: setRows
   });

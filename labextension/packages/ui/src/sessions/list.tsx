@@ -58,7 +58,7 @@ interface Options {
   everybody: boolean;
   projects: readonly string[];
   groups: readonly string[];
-  bulk: ListOf<Session>['bulk'];
+  bulk: ListOf<Session>['bulk'] | undefined;
   onStop(session: Session): void;
   onRows(sessions: Session[]): void;
 }

@@ -23,6 +23,7 @@ import type { MenuEntry } from '../kit/Menu';
 import { writeCommand, writePython } from '../launch/code';
 import { launchAddress } from '../launch/address';
 import { keys, meQuery } from '../queries';
+import { useLooksOnly } from '../pages/useLooksOnly';
 import { copyText } from '../secure';
 import { canStop, isEnded, isQueued } from './status';
 import { wishOf } from './again';
@@ -49,6 +50,7 @@ export function useVerbs({ session, administers }: Options): {
   const say = useFailure();
   const [dialog, setDialog] = useState<Dialog>(null);
   const change = useChange(session);
+  const looksOnly = useLooksOnly();
   if (!session) {
     return { entries: [], dialogs: null };
   }
@@ -78,20 +80,22 @@ export function useVerbs({ session, administers }: Options): {
     onSelect: () => open('hold')
   };
   const entries: (MenuEntry | false)[] = [
-    queued && (held ? release : hold),
-    queued && {
-      key: 'priority',
-      text: t('verbs.priority'),
-      icon: <ArrowUpDown size={16} aria-hidden />,
-      onSelect: () => open('priority')
-    },
-    !isEnded(session.status) && {
-      key: 'rename',
-      text: t('verbs.rename'),
-      icon: <Pencil size={16} aria-hidden />,
-      onSelect: () => open('rename')
-    },
-    {
+    !looksOnly && queued && (held ? release : hold),
+    !looksOnly &&
+      queued && {
+        key: 'priority',
+        text: t('verbs.priority'),
+        icon: <ArrowUpDown size={16} aria-hidden />,
+        onSelect: () => open('priority')
+      },
+    !looksOnly &&
+      !isEnded(session.status) && {
+        key: 'rename',
+        text: t('verbs.rename'),
+        icon: <Pencil size={16} aria-hidden />,
+        onSelect: () => open('rename')
+      },
+    !looksOnly && {
       key: 'again',
       text: t('verbs.again'),
       icon: <CopyPlus size={16} aria-hidden />,

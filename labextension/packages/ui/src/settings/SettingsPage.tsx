@@ -32,6 +32,7 @@ import { IssueSecret, NewSecret } from '../nouns/panels/secrets';
 import { useAct } from '../nouns/useAct';
 import { WhyButton } from '../nouns/WhyButton';
 import { PageHeading } from '../PageHeading';
+import { useLooksOnly } from '../pages/useLooksOnly';
 import { SSHKeyPanel } from './SSHKeyPanel';
 import { meQuery } from '../queries';
 
@@ -45,9 +46,15 @@ export default function SettingsPage(): JSX.Element {
   const me = useQuery(meQuery(host)).data;
   const account = useQuery(accountQuery(host, me?.name ?? '')).data;
   const [address, setAddress] = useAddress();
-  // Monitors have no sessions to log in to from.
-  const monitors = me?.roles.includes('monitor') ?? false;
-  const lacks = { password: !account, ssh: monitors };
+  // Monitors have no sessions, and no keys with which to start one.
+  const looksOnly = useLooksOnly();
+  const lacks = {
+    keys: looksOnly,
+    ssh: looksOnly,
+    dotfiles: looksOnly,
+    script: looksOnly,
+    password: !account
+  };
   const offered = TABS.filter(tab => !lacks[tab as keyof typeof lacks]);
   const asked = address.get('tab') as Tab | null;
   const tab = asked && offered.includes(asked) ? asked : 'general';

@@ -34,29 +34,31 @@ export function Grants({ name }: { name: string }): JSX.Element {
     );
   }
   return (
-    <DataTable
-      caption={t('storage.grants')}
-      rows={grants}
-      rowKey={({ by, domain = '', name: giver }) => `${by} ${domain} ${giver}`}
-      columns={[
-        {
-          key: 'giver',
-          title: t('storage.says'),
-          head: true,
-          cell: ({ by, domain, name: giver, isActive }) => (
-            <span className="bai-status">
-              <Reference noun={by} name={giver} domain={domain} />
-              {isActive ? null : <Inactive />}
-            </span>
-          )
-        },
-        { key: 'by', title: t('storage.giver'), cell: ({ by }) => t(`storage.givers.${by}`) },
-        {
-          key: 'permissions',
-          title: t('storage.permitted'),
-          cell: ({ permissions }) => <Permissions given={permissions} />
-        }
-      ]}
-    />
+    <div className="bai-card bai-table-card">
+      <DataTable
+        caption={t('storage.grants')}
+        rows={grants}
+        rowKey={({ by, domain = '', name: giver }) => `${by} ${domain} ${giver}`}
+        columns={[
+          {
+            key: 'giver',
+            title: t('storage.says'),
+            head: true,
+            cell: ({ by, domain, name: giver, isActive }) => (
+              <span className="bai-status">
+                <Reference noun={by} name={giver} domain={domain} />
+                {isActive ? null : <Inactive />}
+              </span>
+            )
+          },
+          { key: 'by', title: t('storage.giver'), cell: ({ by }) => t(`storage.givers.${by}`) },
+          {
+            key: 'permissions',
+            title: t('storage.permitted'),
+            cell: ({ permissions }) => <Permissions given={permissions} />
+          }
+        ]}
+      />
+    </div>
   );
 }

@@ -51,7 +51,7 @@ function Shown({ host }: { host: Schemas['StorageHost'] }): JSX.Element {
         <HostFacts host={host} />
       </div>
       <h2 className="bai-part">{t('storage.grants')}</h2>
-      <p className="bai-help">{t('storage.grantsHelp')}</p>
+      <p className="bai-lead">{t('storage.grantsHelp')}</p>
       <Grants name={host.name} />
       <h2 className="bai-part">{t('storage.quotas')}</h2>
       <Quotas hosts={[host.name]} only={host.name} />

@@ -17,6 +17,7 @@ import { Segmented } from '../../kit/Segmented';
 import { Tabs } from '../../kit/Tabs';
 import { NounList, type BulkAction, type ListOf } from '../../lists';
 import { PageHeading } from '../../PageHeading';
+import { useLooksOnly } from '../../pages/useLooksOnly';
 import { StreamIndicator } from '../../sessions/StreamIndicator';
 import { refuseFolder } from '../access';
 import { Tasks } from '../explorer/Tasks';
@@ -37,6 +38,7 @@ export function FoldersPage(): JSX.Element {
   const { t } = useTranslation();
   const { ask, dialog } = useDialogs();
   const verbs = useFolderVerbs();
+  const looksOnly = useLooksOnly();
   const [address, setAddress] = useAddress();
   const shelf: Shelf = address.get('tab') === 'trash' ? 'trash' : 'active';
   const choose = (tab: Shelf): void =>
@@ -52,13 +54,15 @@ export function FoldersPage(): JSX.Element {
   return (
     <>
       <PageHeading title={t('data.title')} beside={<StreamIndicator />}>
-        <Button
-          kind="primary"
-          icon={<FolderPlus size={18} aria-hidden />}
-          onClick={() => ask({ what: 'create' })}
-        >
-          {t('data.new')}
-        </Button>
+        {looksOnly ? null : (
+          <Button
+            kind="primary"
+            icon={<FolderPlus size={18} aria-hidden />}
+            onClick={() => ask({ what: 'create' })}
+          >
+            {t('data.new')}
+          </Button>
+        )}
       </PageHeading>
       <Invitations />
       <StorageStatus />
@@ -117,6 +121,7 @@ function useFolderList(shelf: Shelf, ask: (asked: Asked) => void): ListOf<Folder
   const { hosts, asker } = useRights();
   const verbs = useFolderVerbs();
   const menuOf = useFolderMenu(ask);
+  const looksOnly = useLooksOnly();
   const trash = shelf === 'trash';
   const may =
     (deed: 'trash' | 'restore' | 'purge') =>
@@ -191,7 +196,7 @@ function useFolderList(shelf: Shelf, ask: (asked: Asked) => void): ListOf<Folder
         />
       ) : null;
     },
-    bulk,
+    ...(looksOnly ? {} : { bulk }),
     queryKey: view => [...dataKeys.folders, shelf, view],
     followed: true,
     empty: trash
@@ -204,7 +209,7 @@ function useFolderList(shelf: Shelf, ask: (asked: Asked) => void): ListOf<Folder
           icon: <FolderOpen size={32} />,
           title: t('data.emptyTitle'),
           text: t('data.emptyText'),
-          action: (
+          action: looksOnly ? null : (
             <Button kind="primary" onClick={() => ask({ what: 'create' })}>
               {t('data.new')}
             </Button>

@@ -9,6 +9,7 @@ import { RelativeTime } from '../../kit/RelativeTime';
 import { Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { PageLink } from '../../PageLink';
+import { useLooksOnly } from '../../pages/useLooksOnly';
 import { KeypairBadges } from '../Badges';
 import { listNouns, nounKeys } from '../client';
 import type { Shown } from '../noun';
@@ -17,6 +18,7 @@ import { Reference } from '../Value';
 export function UserKeys({ row }: { row: Shown<'users'> }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
+  const looksOnly = useLooksOnly();
   const { data, error, refetch } = useQuery({
     queryKey: [...nounKeys.all('keypairs'), 'of', row.name],
     queryFn: ({ signal }) =>
@@ -72,14 +74,18 @@ export function UserKeys({ row }: { row: Shown<'users'> }): JSX.Element {
           ]}
         />
       ) : null}
-      <div className="bai-panel-actions">
-        <Button
-          icon={<Plus size={16} aria-hidden />}
-          onClick={() => host.open(`/admin/keypairs/new?user=${encodeURIComponent(row.name)}`)}
-        >
-          {t('nouns.keypairs.new')}
-        </Button>
-      </div>
+      {looksOnly ? null : (
+        <div className="bai-panel-actions">
+          <Button
+            icon={<Plus size={16} aria-hidden />}
+            onClick={() =>
+              host.open(`/admin/keypairs/new?user=${encodeURIComponent(row.name)}`)
+            }
+          >
+            {t('nouns.keypairs.new')}
+          </Button>
+        </div>
+      )}
     </>
   );
 }
