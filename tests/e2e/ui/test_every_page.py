@@ -24,6 +24,11 @@ PAGES: dict[str, list[str]] = json.loads(
     Path(__file__).with_name("pages.json").read_text("utf-8")
 )
 PARTS = {"/admin/scheduler/:part": ("shares", "preemption", "simulate")}
+# What concerns the whole site, beside parts that whoever finds the page may see.
+NOT_FOR = {
+    ("domain-admin", "/admin/scheduler/preemption"),
+    ("domain-admin", "/admin/scheduler/simulate"),
+}
 # Beside a page, where its address asks for it.
 BESIDE = {"/data/:id": "?side=details"}
 # Who has nothing of their own finds everybody's there.
@@ -174,6 +179,9 @@ def test_pages_are_sound_for_whoever_finds_them_and_closed_to_others(
             continue
         for address in addresses(walk, pattern, role):
             walk.go(address)
+            if (role, address) in NOT_FOR:
+                assert walk.heading == "Not for your role", address
+                continue
             if walk.heading in CLOSED and not address.endswith(("/new", "/edit")):
                 wrong.append(f"{address}: {walk.heading}")
             name = name_of(address, pattern)
