@@ -101,10 +101,12 @@ def tell_forecast(found: Explanation, after: str, through: Sequence[str] = ()) -
     if found.window:
         who = "a reservation"
     said = f"when {who}{f' on {found.node}' if found.node else ''} ends"
-    if found.at_the_earliest and found.ahead:
+    if found.at_the_earliest and found.ahead and not found.behind:
         said += f"; {found.ahead} before it in the queue may make it later"
     elif found.ahead:
         said += f", with {found.ahead} before it in the queue"
+    if found.behind:
+        said += f"; {found.behind} behind it in the queue may make it later"
     return said
 
 

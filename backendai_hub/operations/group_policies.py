@@ -41,8 +41,10 @@ class _History(NamedTuple):
 class GroupPolicies:
     """The policies of the groups that somebody waits for, as of the last reading."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, *, always_shares: bool = False) -> None:
         self._platform = platform
+        self._shareless = frozenset() if always_shares else _SHARELESS
+        """Orders for which nobody's share has to be known."""
         self._rules: dict[str, GroupRules] = {}
         self._shares: dict[str, ShareState] = {}
         self._quotas: dict[str, Mapping[Path, ScopeQuota]] = {}
@@ -105,7 +107,7 @@ class GroupPolicies:
         self._quotas = {i: q for i, q in self._quotas.items() if i in groups}
         self._rules = {i: r for i, r in self._rules.items() if i in groups}
         reckoned = {
-            i: r for i, r in self._rules.items() if r.scheduler not in _SHARELESS
+            i: r for i, r in self._rules.items() if r.scheduler not in self._shareless
         }
         now = self._platform.database.clock()
         kept = list(nodes) if reckoned else []

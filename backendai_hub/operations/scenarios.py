@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -58,7 +58,9 @@ async def load_scenario(platform: Platform, usual_run_time: int) -> Scenario:
         nodes = await load_nodes(connection)
         running = await load_running(connection)
         waiting = await list_records(connection, QUEUED)
-        groups = await _load_groups(platform, connection, nodes)
+        asked = {session.group for session in snapshot.queue}
+        # Groups in which nobody waits have rules, too, for who is added.
+        groups = await _load_groups(platform, connection, nodes, asked)
         windows = await load_windows(connection, clock())
         names = await load_names(connection)
         projects = await histories.load_projects(connection)
@@ -67,8 +69,7 @@ async def load_scenario(platform: Platform, usual_run_time: int) -> Scenario:
         nodes=nodes,
         running=running,
         windows=windows,
-        # Groups in which nobody waits have rules, too, for who is added.
-        groups={**groups, **snapshot.groups},
+        groups={**snapshot.groups, **groups},
         now=int(clock().timestamp()),
     )
     scenario = from_snapshot(
@@ -98,11 +99,17 @@ def _find_starts(
 
 
 async def _load_groups(
-    platform: Platform, connection: AsyncConnection, nodes: Sequence[NodeState]
+    platform: Platform,
+    connection: AsyncConnection,
+    nodes: Sequence[NodeState],
+    asked: Collection[str] = (),
 ) -> Mapping[str, GroupPolicy]:
-    """Read the rules of every group that has nodes, with its quotas."""
-    policies = GroupPolicies(platform)
-    groups = {node.group for node in nodes}
+    """Read the rules of groups that are *asked* for or have nodes, with their quotas.
+
+    And what shares are reckoned from, whichever order they have: there may be another.
+    """
+    policies = GroupPolicies(platform, always_shares=True)
+    groups = {node.group for node in nodes} | set(asked)
     await policies.read(connection, groups, nodes, Stale(everything=True))
     return policies.found
 
@@ -136,6 +143,7 @@ def hide_names(scenario: Scenario) -> Scenario:
     for policy in scenario.groups.values():
         for path in policy.quotas:
             known |= set(zip(_KINDS, path, strict=False))
+    known |= {key for window in scenario.windows for key in window.open_to}
     hidden: dict[str, str] = {}
     for kind, key in sorted(known):
         hidden[key] = f"{kind.value}-{len(hidden) + 1}"

@@ -1,4 +1,4 @@
-"""Who waits before somebody, sorted by what they ask for.
+"""Who waits before somebody, and behind, sorted by what they ask for.
 
 Those who ask for the same find room, or none, together. So a forecast looks at one of
 each kind, however many wait.
@@ -39,6 +39,26 @@ class Waiting:
             for places, sessions in self._kinds.values()
             if (number := bisect_left(places, place))
         )
+
+    def behind(self, session: PendingSession, place: int, *, fixed: bool) -> int:
+        """Count those from *place* on who may find room before *session* does.
+
+        In a *fixed* order who asks for no less finds none as long as it finds none.
+        """
+        count = 0
+        for places, sessions in self._kinds.values():
+            number = bisect_left(places, place)
+            if number < len(places) and not (
+                fixed and _asks_no_less(sessions[0], session)
+            ):
+                count += len(places) - number - (sessions[number].id == session.id)
+        return count
+
+
+def _asks_no_less(one: PendingSession, other: PendingSession) -> bool:
+    return not one.members and all(
+        one.request[slot] >= amount for slot, amount in other.request.items()
+    )
 
 
 class Ahead:

@@ -148,6 +148,7 @@ class Explainer:
             starts=forecast.starts,
             at_the_earliest=not forecast.exact,
             ahead=self._stand.ahead(line, place),
+            behind=forecast.behind,
             after="" if forecast.after is None else forecast.after.id,
             node="" if forecast.row < 0 else line.cluster.nodes[forecast.row].name,
             window=forecast.window,

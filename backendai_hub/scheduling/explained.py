@@ -27,9 +27,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     starts: int | None
     """When it starts if all end as late as they have declared."""
     at_the_earliest: bool = False
-    """Whether those before it in the queue may make it later."""
+    """Whether others in the queue, before or behind it, may make it later."""
     ahead: int = 0
     """How many before it may take what becomes free: those who are held do not."""
+    behind: int = 0
+    """How many behind it may take a part of that before the rest is free as well."""
     after: str = ""
     """The session that has to end for that."""
     through: tuple[str, ...] = ()

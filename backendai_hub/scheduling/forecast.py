@@ -42,7 +42,11 @@ class Forecast(NamedTuple):
     window: bool = False
     """Whether it is a reservation that has to end for that."""
     exact: bool = True
-    """Whether everybody before it has been followed; if not, it is at the earliest."""
+    """Whether nobody else can make it later; if not, it is at the earliest."""
+    contested: bool = False
+    """Whether a part of the room becomes free before, which others may take."""
+    behind: int = 0
+    """How many behind it in the queue may."""
     unknown: str = ""
     """Why nobody knows."""
 
@@ -84,6 +88,10 @@ class Ends:
 
     def __len__(self) -> int:
         return len(self.held)
+
+    def is_contested(self, index: int) -> bool:
+        """Tell whether something comes back on its node before one of the ends."""
+        return bool(self._times[self._first[index]] < self._times[index])
 
     def _sum(self, slot: str) -> Vector:
         """Return what has come back of *slot* on a node by each of its ends."""
@@ -170,7 +178,13 @@ def _alone(ends: Ends, found: tuple[int, int] | None) -> Forecast:
         return Forecast(unknown=_undeclared(ends.undeclared))
     starts, index = found
     after = ends.sessions[index]
-    return Forecast(starts, after, ends.held[index].row, window=after is None)
+    return Forecast(
+        starts,
+        after,
+        ends.held[index].row,
+        window=after is None,
+        contested=ends.is_contested(index),
+    )
 
 
 def _undeclared(count: int) -> str:
@@ -211,7 +225,16 @@ def _follow(
                 continue
             if one is session:
                 after = ends.sessions[index] if known else None
-                return Forecast(time, after, held.row, known and after is None)
+                return Forecast(
+                    time,
+                    after,
+                    held.row,
+                    window=known and after is None,
+                    # What is on several nodes, or began meanwhile, leaves gaps.
+                    contested=bool(session.members)
+                    or not known
+                    or ends.is_contested(index),
+                )
             candidate.has_started = True
             lifetime = one.lifetime or line.policy.max_lifetime
             for room in rooms if lifetime is not None else ():

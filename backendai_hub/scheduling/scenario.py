@@ -80,6 +80,15 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """What people call domains, projects, users and nodes, by id."""
 
 
+def find_weights(scenario: Scenario) -> dict[Path, float]:
+    """Return who weighs what, by a scenario's own word or else by that of a group."""
+    found: dict[Path, float] = {}
+    for policy in scenario.groups.values():
+        if policy.shares is not None:
+            found = {**policy.shares.weights, **found}
+    return {**found, **scenario.weights}
+
+
 def default_groups(scenario: Scenario) -> dict[str, GroupPolicy]:
     """Return a policy for every group that somebody asks for."""
     groups = {arrival.session.group for arrival in scenario.arrivals}

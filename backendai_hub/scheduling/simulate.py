@@ -2,7 +2,8 @@
 
 Whoever asks, asks when the scenario says so; who starts, runs as long as it says, or
 until it is displaced. In between, nothing happens, so time jumps from one event to the
-next: an end, an arrival, the end of a reserved window.
+next: an end, an arrival, the end of a reserved window, or that somebody has run for
+long enough to be displaced.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -100,6 +101,12 @@ def simulate(
     return _World(scenario, keep(scenario.nodes)).run(stop, progress)
 
 
+class _Ripe(NamedTuple):
+    """From some time on somebody may be displaced, if they still run."""
+
+    running: Held
+
+
 class _World:
     """Nodes, queue and use at one moment of the simulation."""
 
@@ -113,7 +120,7 @@ class _World:
         self._queue: dict[str, Arrival] = {}
         self._running: dict[str, Held] = {}
         self._number = count()
-        self._events: list[tuple[int, int, Arrival | Held | None]] = []
+        self._events: list[tuple[int, int, Arrival | Held | _Ripe | None]] = []
         self._reserved: tuple[Reservation, ...] = ()
         self._last_nodes: dict[str, str] = {}
         self._reasons: Mapping[str, str] = {}
@@ -166,7 +173,8 @@ class _World:
         """Tell when something happens next; the ends of the displaced do not."""
         while self._events:
             at, _, what = self._events[0]
-            if not isinstance(what, Held) or self._is_here(what):
+            running = what.running if isinstance(what, _Ripe) else what
+            if not isinstance(running, Held) or self._is_here(running):
                 return at
             heappop(self._events)
         return None
@@ -185,7 +193,7 @@ class _World:
             _, _, what = heappop(self._events)
             if isinstance(what, Arrival):
                 self._queue[what.session.id] = what
-            elif what is not None and self._is_here(what):
+            elif isinstance(what, Held) and self._is_here(what):
                 self._end(what)
                 self._ended += 1
 
@@ -203,6 +211,10 @@ class _World:
         if ends is not None:
             end = max(ends, self._now)
             heappush(self._events, (end, next(self._number), running))
+        policy = self._policy_of(session.group)
+        ripe = session.started + policy.preemption.min_runtime
+        if policy.displaces and session.preemptible and ripe > self._now:
+            heappush(self._events, (ripe, next(self._number), _Ripe(running)))
         self._use.count(running, 1)
 
     def _end(self, running: Held) -> None:

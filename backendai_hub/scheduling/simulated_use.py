@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaScope
 from backendai_hub.scheduling.held import held_by, owner_of
-from backendai_hub.scheduling.scenario import Arrival, Scenario
+from backendai_hub.scheduling.scenario import Arrival, Scenario, find_weights
 from backendai_hub.scheduling.shares import Path, ShareState, path_of
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
@@ -40,6 +40,7 @@ class Use:
         self.capacity = _capacity(scenario.nodes)
         self.scopes: dict[ScopeKey, QuotaScope] = dict(scenario.scopes)
         self._weights = scenario.weights
+        self._weighed = find_weights(scenario)
         self._asking = {path_of(a.session)[:2] for a in scenario.arrivals}
         self._held: dict[str, int] = {}
         self._live: dict[Path, dict[str, int]] = {}
@@ -105,7 +106,7 @@ class Use:
                 for slot, amount in self._sums.get(path, {}).items()
                 if self.capacity.get(slot)
             ]
-            found[path] = max(parts, default=0.0) / self._weights.get(path, 1)
+            found[path] = max(parts, default=0.0) / self._weighed.get(path, 1)
         return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,11 +21,15 @@ from backendai_hub.scheduling.forecast import (
 )
 from backendai_hub.scheduling.limits import Limits
 from backendai_hub.scheduling.lines import Line
+from backendai_hub.scheduling.ordering import Fifo, Lifo
 from backendai_hub.scheduling.snapshot import (
     PendingSession,
     RunningSession,
     Snapshot,
 )
+
+_FIXED: Final = frozenset({Fifo.name, Lifo.name})
+"""Orders in which who is behind stays behind."""
 
 
 def find_shortfalls(limits: Limits, session: PendingSession) -> list[QuotaShortfall]:
@@ -62,8 +67,18 @@ class Starts:
             return foretell_limit(line, ends, session, lacking, running)
         if line.refuse(session):
             return Forecast(unknown="it hangs on what others leave or are guaranteed")
-        ahead = self._waiting_in(line).before(place)
-        return foretell(line, self._ends_for(session, line), session, ahead)
+        waiting = self._waiting_in(line)
+        ends = self._ends_for(session, line)
+        found = foretell(line, ends, session, waiting.before(place))
+        if found.starts is not None and found.starts <= self._snapshot.now:
+            # Who is beyond its end has promised nothing more.
+            return found._replace(starts=self._snapshot.now, exact=False)
+        kept = any(r.session == session.id for r in line.reservations)
+        fixed = line.policy.sequencer in _FIXED
+        if kept or not found.exact or (fixed and not found.contested):
+            return found
+        behind = waiting.behind(session, place, fixed=fixed)
+        return found._replace(exact=not behind, behind=behind)
 
     def once_others_end(
         self, found: Explanation, waits: Waits, others: Mapping[str, Waits]

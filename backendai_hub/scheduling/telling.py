@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from backendai_hub.core.quotas import COUNTERS, QuotaScope, ScopeKind
 from backendai_hub.core.slots import ResourceSlots, format_amount
-from backendai_hub.scheduling.scenario import Arrival, Scenario
-from backendai_hub.scheduling.shares import Path
+from backendai_hub.scheduling.held import owner_of
+from backendai_hub.scheduling.scenario import Arrival, Scenario, find_weights
+from backendai_hub.scheduling.shares import Path, path_of
 from backendai_hub.scheduling.snapshot import (
     NodeState,
     ReservedWindow,
@@ -27,6 +28,7 @@ from backendai_hub.scheduling.trace_records import (
     TraceQuota,
     TraceRequest,
     TraceRunning,
+    TraceWeight,
     TraceWindow,
 )
 
@@ -53,6 +55,7 @@ def to_records(scenario: Scenario) -> Iterator[Record]:
         )
         yield from _tell_quotas(group, policy.quotas, named)
     yield from _tell_limits(scenario.scopes.values())
+    yield from _tell_weights(scenario, named)
     for node in scenario.nodes:
         yield _tell_node(node, named)
     for window in scenario.windows:
@@ -76,6 +79,21 @@ def _tell_limits(scopes: Iterable[QuotaScope]) -> Iterator[TraceLimit]:
         }
         if told and scope.kind is not ScopeKind.KEYPAIR:
             yield TraceLimit(scope=str(scope.kind), name=scope.name, slots=told)
+
+
+def _tell_weights(
+    scenario: Scenario, named: Callable[[str], str]
+) -> Iterator[TraceWeight]:
+    """Yield what those weigh who ask or run; of a name in several places, the first."""
+    people = {path_of(arrival.session) for arrival in scenario.arrivals}
+    people |= {owner_of(running) for running in scenario.running}
+    there = {user[:depth] for user in people for depth in range(1, len(user) + 1)}
+    told: dict[tuple[ScopeKind, str], float] = {}
+    for path, weight in sorted(find_weights(scenario).items()):
+        if path in there:
+            told.setdefault((_TOLD[len(path) - 1], named(path[-1])), weight)
+    for (kind, name), weight in told.items():
+        yield TraceWeight(scope=str(kind), name=name, weight=weight)
 
 
 def _tell_quotas(

@@ -56,6 +56,8 @@ async def test_files_from_the_shell(
         packed = ["--archive", "zip", "--to", str(target)]
         await root.well("folder", "download", "sets", "in/runs", *packed)
         assert (target / "runs.zip").stat().st_size > 200_000
+        await root.well("folder", "download", "sets", "/", *packed)
+        assert (target / "sets.zip").stat().st_size > 200_000
 
         await root.well("folder", "mkdir", "sets", "a/b", "-p")
         await root.well("folder", "mv", "sets", "in/runs/log", "a/b/log")

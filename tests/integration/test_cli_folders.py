@@ -15,10 +15,11 @@ async def make_person(root: CommandLine, stack: Stack, tmp_path: Path, name: str
     return with_keypair(tmp_path / name, stack.url, key["name"], key["secret"])
 
 
-async def test_folders_from_the_shell(tmp_path):
+async def test_folders_from_the_shell(tmp_path: Path, migrated_url: str):
     places = tmp_path / "folders"
     flags = [f"--HubService.local_folders={places}"]
-    async with running_stack(tmp_path / "data", agent=False, flags=flags) as stack:
+    data = tmp_path / "data"
+    async with running_stack(data, migrated_url, agent=False, flags=flags) as stack:
         key = await make_administrator(stack)
         root = with_keypair(tmp_path / "root", stack.url, key.name, key.secret)
         alice = await make_person(root, stack, tmp_path, "alice")

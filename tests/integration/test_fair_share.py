@@ -33,9 +33,14 @@ from backendai_hub.operations.fair_share import (
 )
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView, load_snapshot
+from backendai_hub.operations.scenarios import export_trace, load_scenario
 from backendai_hub.operations.sessions import terminate_session
 from backendai_hub.scheduling.ordering import Bands, FairShare
+from backendai_hub.scheduling.scenario import from_trace
+from backendai_hub.scheduling.simulate import simulate
 from backendai_hub.scheduling.snapshot import GroupPolicy
+from backendai_hub.scheduling.trace import read_trace
+from backendai_hub.scheduling.what_if import Change
 from tests.factories import (
     Node,
     add_node,
@@ -424,6 +429,27 @@ async def test_weights_decide_who_runs(office: Office):
     running = await serve(office, *["ann"] * 4, *["bea"] * 4)
 
     assert running == ["ann", "bea", "bea", "bea"]
+
+
+async def test_a_simulation_knows_weights_of_a_group_that_has_another_order(
+    office: Office,
+):
+    platform = office.platform
+    await put(platform, {"domain": "beryl", "weight": 3})
+    for number, owner in enumerate([*["ann"] * 4, *["bea"] * 4]):
+        platform.database.clock.pass_(1)  # type: ignore[attr-defined]
+        slots = {"cpu": "2", "mem": "1g"}
+        await submit(platform, owner, server=f"s{number}", slots=slots)
+
+    scenario = await load_scenario(platform, 3600)
+    happened = simulate(Change(sequencer="fair-share").apply(scenario))
+
+    at_once = [w.owner[2] for w in happened.waits if w.seconds == 0]
+    names = sorted(scenario.names[owner] for owner in at_once)
+    assert names == ["ann", "bea", "bea", "bea"]
+    exported = await export_trace(platform)
+    told = from_trace(read_trace(exported.trace)).weights
+    assert told == {("beryl",): 3.0}
 
 
 async def test_past_use_decides_who_runs(office: NodeOffice):

@@ -133,6 +133,24 @@ async def test_an_invitation_is_accepted_changed_and_left(archive: Archive):
     assert "folder:create" in told
 
 
+async def test_what_was_given_is_taken_back_also_from_who_is_not_active(
+    archive: Archive,
+):
+    alice, bob = await archive.person("alice"), await archive.person("bob")
+    root = await archive.person("root", Role.SUPERADMIN)
+    for name in ("data", "sets"):
+        await archive.make(alice, name)
+        await archive.share(alice, name, bob, "rw")
+    await archive.office.change("user", "bob", status="inactive")
+    assert await set_permission(archive, alice, "data", "bob", None) == []
+    leave = LeaveRequest(user="bob")
+    await sharing.leave_folder(archive.platform, root, "sets", leave)
+    (asked,) = await archive.invite(alice, "data", "bob")
+    assert "nobody 'bob'" in asked.error, "who may not come in is not invited"
+    await archive.office.change("user", "bob", status="active")
+    assert await archive.names(await archive.person("bob")) == []
+
+
 async def test_who_rejects_and_who_takes_back_is_told_apart(archive: Archive):
     platform = archive.platform
     alice, bob = await archive.person("alice"), await archive.person("bob")

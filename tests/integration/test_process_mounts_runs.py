@@ -20,17 +20,20 @@ from tests.integration.test_batch_runs import Site, make_token
 
 tmp_path = own_folder
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-RUNTIMES = [
-    pytest.param("process", marks=pytest.mark.bwrap),
-    pytest.param("docker", marks=pytest.mark.docker),
+NODES = [
+    pytest.param("process", "sqlite", marks=pytest.mark.bwrap),
+    pytest.param("docker", "sqlite", marks=pytest.mark.docker),
+    pytest.param(
+        "docker", "postgresql", marks=[pytest.mark.docker, pytest.mark.postgres]
+    ),
 ]
 
 
 @asynccontextmanager
-async def two_nodes(place: Path, runtime: str) -> AsyncIterator[Site]:
+async def two_nodes(place: Path, runtime: str, db_url: str) -> AsyncIterator[Site]:
     """A service and two nodes, all of which have the storage host ``local``."""
     folders = place / "folders"
-    stack = Stack(place / "data")
+    stack = Stack(place / "data", db_url)
     try:
         await stack.start_service(f"--HubService.local_folders={folders}")
         async with admin_api(stack) as api:
@@ -65,11 +68,11 @@ async def run(site: Site, node: str, command: str, **mount: Any) -> dict[str, An
     return {**ended, "log": told}
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(("runtime", "db_url"), NODES, indirect=["db_url"])
 async def test_one_session_goes_on_elsewhere_with_what_another_has_written(
-    tmp_path: Path, runtime: str
+    tmp_path: Path, runtime: str, migrated_url: str
 ):
-    async with two_nodes(tmp_path, runtime) as site:
+    async with two_nodes(tmp_path, runtime, migrated_url) as site:
         _, folder = await site.api.send("POST", "api/folders", json={"name": "data"})
         wrote = await run(
             site, "left", "mkdir data/sub && echo one > data/sub/x", folder="data"
@@ -112,15 +115,13 @@ async def test_one_session_goes_on_elsewhere_with_what_another_has_written(
     assert kernel.list_below(tmp_path) == []
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES[:1])
-async def test_where_no_node_has_the_host_the_refusal_names_it(
-    tmp_path: Path, runtime: str
-):
+@pytest.mark.bwrap
+async def test_where_no_node_has_the_host_the_refusal_names_it(tmp_path: Path):
     stack = Stack(tmp_path / "data")
     try:
         folders = tmp_path / "folders"
         await stack.start_service(f"--HubService.local_folders={folders}")
-        await stack.start_agent(runtime=runtime)
+        await stack.start_agent(runtime="process")
         async with admin_api(stack) as api:
             await api.send("POST", "api/folders", json={"name": "data"})
             status, body = await api.create(

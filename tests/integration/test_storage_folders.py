@@ -275,6 +275,10 @@ async def test_an_unmanaged_folder_is_used_where_it_is_and_never_removed(tmp_pat
         await desk.upload("new", CONTENT)
         await desk.do(ops.TrashEntry, path="old", entry_id=new_id(), at="2026")
         assert await desk.names() == ["new"], "what is ours is not shown"
+        operation = ops.Archive(place=desk.place, paths=[""], kind="zip")
+        async with await desk.hosts.download("local", operation) as body:
+            packed = b"".join([chunk async for chunk in body])
+        assert zipfile.ZipFile(io.BytesIO(packed)).namelist() == ["new"], "nor packed"
         for path in (".backendai", ".backendai/.trash"):
             with pytest.raises(ForbiddenError):
                 await desk.names(path)

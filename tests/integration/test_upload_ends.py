@@ -11,8 +11,9 @@ from sqlalchemy import update
 
 from backendai_hub.core.access import Principal
 from backendai_hub.core.errors import InsufficientStorageError, NotFoundError
+from backendai_hub.core.slots import LARGEST
 from backendai_hub.core.tenancy import Actor
-from backendai_hub.core.uploads import GoneError
+from backendai_hub.core.uploads import HIGHEST, GoneError
 from backendai_hub.core.vfolders import Folder
 from backendai_hub.db import quota_scopes, uploads
 from backendai_hub.db.engine import Database
@@ -130,6 +131,18 @@ async def test_a_complete_file_appears_later_if_the_service_died_before(
     assert (await person.standing(begun)).offset == 5
     place = archive.place(person.folder, person.who.id)
     assert (place / "a.bin").read_bytes() == b"hello"
+
+
+async def test_nobody_announces_more_than_could_be_kept_anywhere(
+    archive: Archive,
+) -> None:
+    """Also without a limit, sums stay numbers that the databases can tell."""
+    person = await Person.new(archive)
+    await person.begin(LARGEST, "much")
+    for length in (1, LARGEST, HIGHEST):
+        with pytest.raises(InsufficientStorageError, match="user ann may keep 1024p"):
+            await person.begin(length)
+    assert (await person.scope()).reserved_bytes == LARGEST
 
 
 async def test_an_upload_that_does_not_go_on_is_ended_and_its_room_given_back(

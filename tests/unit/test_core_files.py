@@ -80,6 +80,8 @@ def test_a_file_is_written_over_one_tag_only():
         ("Sat, 21 Nov 2026 10:00:00 GMT", True),
         ("Sat, 21 Nov 2026 10:00:01 GMT", False),
         ("yesterday", False),
+        ("Sat, 21 Nov 99999999999999999999 10:00:00 GMT", False),
+        ("Sat, 21 Nov 2026 10:00:00 +99999999999999999999", False),
     ],
 )
 def test_the_rest_follows_only_if_nothing_has_changed(asked, same):

@@ -26,7 +26,7 @@ from backendai_lab.notebook.plain import (
     write_html,
     write_text,
 )
-from backendai_lab.notebook.rows import is_web
+from backendai_lab.notebook.rows import SessionRow, is_web
 from backendai_lab.notebook.shown import has_front_end
 from backendai_lab.notebook.texts import LANGUAGES, Words, choose_language, load_texts
 
@@ -121,6 +121,19 @@ def test_what_nobody_measured_is_not_told_as_nothing():
     assert tell_use(use, say) == "1.2 cores · 1 GiB"
     use = LiveSession(session_id="a", at=1.0, cpu=0.0, cpu_limit=2.0, utilization=0.5)
     assert tell_use(use, say) == "0.0 of 2 cores · accelerator 50 %"
+
+
+def test_a_row_shows_all_that_is_measured_and_nothing_of_what_has_ended():
+    row = SessionRow(Words("en"), lambda _id: None)
+    meters = (row._cpu, row._memory, row._accelerator)
+    row.show(make_session(), None, LiveSession(session_id="a", at=1.0, cpu=1.0))
+    assert [bool(meter.value) for meter in meters] == [True, False, False]
+    use = LiveSession(session_id="a", at=1.0, cpu=1.0, memory=1 << 30, utilization=0.62)
+    row.show(make_session(), None, use)
+    assert all(meter.value for meter in meters)
+    assert 'aria-valuetext="accelerator 62 %"' in row._accelerator.value
+    row.show(make_session(status=SessionStatus.TERMINATED), None, use)
+    assert not any(meter.value for meter in meters)
 
 
 def test_a_waiting_session_is_shown_with_its_place_and_why():

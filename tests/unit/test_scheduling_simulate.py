@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from backendai_hub.core.errors import InvalidRequestError, TooLargeError
 from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.slots import ResourceSlots
+from backendai_hub.operations.scenarios import hide_names
 from backendai_hub.scheduling.figures import find_figures, jain
 from backendai_hub.scheduling.outcome import Outcome
 from backendai_hub.scheduling.scenario import (
@@ -22,7 +23,8 @@ from backendai_hub.scheduling.scenario import (
     is_wide,
 )
 from backendai_hub.scheduling.simulate import check_bounds, simulate
-from backendai_hub.scheduling.snapshot import Share
+from backendai_hub.scheduling.shares import ShareState
+from backendai_hub.scheduling.snapshot import GroupPolicy, ReservedWindow, Share
 from backendai_hub.scheduling.telling import to_records
 from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
 from backendai_hub.scheduling.what_if import Change, QuotaChange
@@ -166,6 +168,36 @@ def test_how_things_are_can_be_simulated_and_written_as_a_trace():
     assert waits(simulate(again)) == {"s": 60}
 
 
+def test_weights_that_a_group_gives_count_for_fairness_and_are_written():
+    asked = [
+        pending("a", project="x", cpu=4, lifetime=100),
+        pending("b", project="y", cpu=4, lifetime=50),
+    ]
+    shares = ShareState(weights={("", "x"): 2.0, ("", "nobody"): 3.0})
+    live = snapshot([node("a", host(4))], asked, policy=GroupPolicy(shares=shares))
+    scenario = from_snapshot(live, usual_run_time=1)
+    again = from_trace(read_trace(write_trace(list(to_records(scenario)))))
+    assert again.weights == {("default", "x"): 2.0}
+    for one in (scenario, again):
+        assert find_figures(simulate(one)).fairness == pytest.approx(1.0)
+
+
+def test_with_pseudonyms_nobody_is_named_for_whom_a_window_is_kept():
+    window = ReservedWindow(
+        name="class",
+        starts=0,
+        ends=9,
+        nodes=("a",),
+        open_to=((ScopeKind.PROJECT, "p1"),),
+    )
+    live = snapshot([node("a", host(4))], [pending("s", cpu=1)], windows=(window,))
+    scenario = from_snapshot(live, usual_run_time=1, names={"p1": "physics"})
+    assert "physics" in write_trace(list(to_records(scenario)))
+    hidden = write_trace(list(to_records(hide_names(scenario))))
+    assert "physics" not in hidden
+    assert '"open_to":["project:project-' in hidden
+
+
 def test_csv_tells_the_same_as_json_lines():
     table = (
         "kind,name,id,owner,submit,run_time,slots,devices\n"
@@ -292,6 +324,18 @@ def test_who_has_to_go_for_whom_is_told_with_the_rules_of_the_trace():
     [one] = told.displacements
     assert (one.owner, one.project, one.by_owner) == ("Alice", "X", "bob")
     assert (one.at, one.ran, one.mode) == (10, 10, "reschedule")
+
+
+def test_who_may_be_displaced_after_a_while_goes_as_soon_as_that_is_over():
+    group = {"kind": "group", "preemption": {**RULES, "min_runtime": 60}}
+    urgent = {"owner": "bob", "job_priority": 5}
+    asked = [ask("usual", 0, 4, 500), ask("urgent", 10, 4, 20, **urgent)]
+    happened = simulate(world(msgspec.json.encode(group).decode(), *asked))
+    assert displaced(happened) == [(60, "usual", "urgent", "priority")]
+    assert happened.ends == 80
+    # What has ended before is no event any more.
+    short = world(msgspec.json.encode(group).decode(), ask("usual", 0, 4, 20))
+    assert (simulate(short).ends, simulate(short).passes) == (20, 1)
 
 
 def test_who_may_not_be_displaced_is_not():

@@ -47,13 +47,14 @@ class SessionRow(widgets.GridBox):
         self._status = widgets.HTML()
         self._cpu = widgets.HTML()
         self._memory = widgets.HTML()
+        self._accelerator = widgets.HTML()
         self._stop = widgets.Button(
             description=say("stop"),
             icon="stop",
             layout=widgets.Layout(width="max-content"),
         )
         self._stop.on_click(lambda _button: on_stop(self._id))
-        bars = widgets.VBox([self._cpu, self._memory])
+        bars = widgets.VBox([self._cpu, self._memory, self._accelerator])
         super().__init__(
             [self._name, self._status, bars, self._stop],
             layout=widgets.Layout(
@@ -94,6 +95,9 @@ class SessionRow(widgets.GridBox):
         if memory is not None and most:
             text = say("memoryOf", used=text, limit=show_bytes(most))
         put(self._memory, write_meter(say("memory"), memory, most, text))
+        busy = use.utilization if use else None
+        text = "" if busy is None else say("deviceUse", percent=f"{100 * busy:.0f}")
+        put(self._accelerator, write_meter(say("accelerator"), busy, 1.0, text))
 
 
 def write_meter(name: str, used: float | None, limit: float | None, text: str) -> str:

@@ -69,7 +69,9 @@ export function DashboardPage(): JSX.Element {
         ) : null}
         <LiveUse sessions={live.data?.items ?? []} />
         {seesNodes ? <HeatStrip /> : null}
-        {seesQueues ? <Queues groups={resources.data?.resource_groups ?? []} /> : null}
+        {seesQueues && resources.data ? (
+          <Queues groups={resources.data.resource_groups} />
+        ) : null}
         <RecentSessions />
       </div>
     </>

@@ -5,6 +5,8 @@ import { showDuration } from '../durations';
 import { FromService } from '../FromService';
 import { useHost } from '../host';
 import { DataTable } from '../kit/DataTable';
+import { Skeleton } from '../kit/States';
+import { LoadError } from '../LoadError';
 import { PageLink } from '../PageLink';
 import { keys } from '../queries';
 import { usePolling } from '../stream';
@@ -33,6 +35,9 @@ export function Queues({ groups }: { groups: readonly string[] }): JSX.Element {
       enabled: host.visible
     }))
   });
+  const error = pages.find(page => page.error)?.error;
+  const unknown = pages.some(page => !page.data);
+  const retry = (): void => pages.forEach(page => void page.refetch());
   const rows: Entry[] = pages.flatMap(({ data }) =>
     (data?.items ?? []).map(entry => ({ ...entry, group: data?.resource_group ?? '' }))
   );
@@ -44,7 +49,11 @@ export function Queues({ groups }: { groups: readonly string[] }): JSX.Element {
           {t('dashboard.everybodyWaiting')}
         </PageLink>
       </div>
-      {rows.length === 0 ? <p className="bai-nothing">{t('dashboard.nobodyWaits')}</p> : null}
+      {error ? <LoadError error={error} stale={!unknown} onRetry={retry} /> : null}
+      {unknown && !error ? <Skeleton rows={2} label={t('state.loading')} /> : null}
+      {!unknown && rows.length === 0 ? (
+        <p className="bai-nothing">{t('dashboard.nobodyWaits')}</p>
+      ) : null}
       {rows.length ? (
         <div className="bai-card bai-table-card">
           <DataTable

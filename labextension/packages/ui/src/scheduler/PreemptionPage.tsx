@@ -37,7 +37,7 @@ export const MIN_RUNTIME: Kind = {
 export default function PreemptionPage(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const { name, choice } = useGroup();
+  const { name, choice, instead } = useGroup();
   const [rules, setRules] = useState<Record<string, string>>({});
   const [least, setLeast] = useState<Draft>('~asItIs');
   const [trial, setTrial] = useState<Trial | null>(null);
@@ -93,7 +93,7 @@ export default function PreemptionPage(): JSX.Element {
         </div>
       </section>
       {trial ? <TrialResult trial={trial} /> : null}
-      {name ? <Enacted group={name} /> : null}
+      {instead ?? <Enacted group={name} />}
     </>
   );
 }

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-import { cleanup, screen } from '@testing-library/react';
+import { cleanup, fireEvent, screen } from '@testing-library/react';
 import { afterEach, expect, test } from 'vitest';
 import { showPage } from '../testing-page';
 import QueuePage from './QueuePage';
@@ -37,4 +37,22 @@ test('nothing is told where policies do what they should', async () => {
   await screen.findByText('Nobody waits');
 
   expect(screen.queryByText(/plugin of/)).toBeNull();
+});
+
+test('resource groups that cannot be read are told, and asked for again', async () => {
+  let broken = true;
+  const groups = (): unknown =>
+    broken
+      ? Response.json({ message: 'out of order' }, { status: 400 })
+      : { items: [], next: null };
+  await showPage(<QueuePage />, {
+    areas: ['admin'],
+    answer: ({ path }) => (path === '/api/me' ? ROOT : groups())
+  });
+  await screen.findByText('out of order');
+  expect(screen.queryByRole('status', { name: 'Loading…' })).toBeNull();
+
+  broken = false;
+  fireEvent.click(screen.getByRole('button', { name: 'Try again' }));
+  await screen.findByText('No resource groups here');
 });

@@ -39,7 +39,7 @@ export default function QueuePage(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
-  const { name, choice } = useGroup();
+  const { name, choice, instead } = useGroup();
   const dialogs = useQueueDialogs();
   const [freeze, setFreeze] = useState<Queue['freeze']>(null);
   const [fault, setFault] = useState('');
@@ -52,7 +52,6 @@ export default function QueuePage(): JSX.Element {
     filters: [],
     order: '',
     followed: true,
-    enabled: name !== '',
     queryKey: view => ['list', 'queue', name, view],
     load: async (view, signal) => {
       const query = { limit: view.limit, ...(view.after ? { after: view.after } : {}) };
@@ -117,18 +116,20 @@ export default function QueuePage(): JSX.Element {
           <FromService className="bai-line" text={fault} />
         </Banner>
       ) : null}
-      <NounList
-        key={name}
-        list={list}
-        beside={
-          <>
-            {choice}
-            {length === null ? null : (
-              <span className="bai-help">{t('queue.length', { count: length })}</span>
-            )}
-          </>
-        }
-      />
+      {instead ?? (
+        <NounList
+          key={name}
+          list={list}
+          beside={
+            <>
+              {choice}
+              {length === null ? null : (
+                <span className="bai-help">{t('queue.length', { count: length })}</span>
+              )}
+            </>
+          }
+        />
+      )}
       {dialogs.dialogs}
     </>
   );

@@ -43,7 +43,7 @@ interface Scope {
 export default function SharesPage(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const { name, choice } = useGroup();
+  const { name, choice, instead } = useGroup();
   const [address] = useAddress();
   const me = useQuery(meQuery(host)).data;
   const scope: Scope = {
@@ -81,7 +81,8 @@ export default function SharesPage(): JSX.Element {
       {error ? (
         <LoadError error={error} stale={data !== undefined} onRetry={() => void refetch()} />
       ) : null}
-      {!data && !error ? <Skeleton rows={4} label={t('state.loading')} /> : null}
+      {instead}
+      {name && !data && !error ? <Skeleton rows={4} label={t('state.loading')} /> : null}
       {data ? <Shares table={data} scope={scope} /> : null}
       {name ? <Usage scope={scope} /> : null}
     </>

@@ -1,12 +1,13 @@
 /** What a question about the future is asked with: guarantees and maxima, and a trace. */
-import { CircleAlert, FileUp, Plus, X } from 'lucide-react';
-import { useRef, useState } from 'react';
+import { Plus, X } from 'lucide-react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../kit/Button';
 import { SelectField } from '../kit/SelectField';
 import { TextArea } from '../kit/TextArea';
 import { AmountsField } from '../nouns/AmountsField';
 import { readDraft } from '../nouns/kinds';
+import { PickText } from '../nouns/PickText';
 import { ReferenceField } from '../nouns/ReferenceField';
 
 /** What a domain, project or user would be guaranteed, and have at most. */
@@ -135,9 +136,6 @@ export function Quotas({ quotas, strict, onChange }: QuotasProps): JSX.Element {
 /** A name within a sentence, whose letters may run the other way. */
 const isolate = (name: string): string => `\u2068${name}\u2069`;
 
-/** As the service takes it. */
-const MOST = 3 << 20;
-
 interface TraceProps {
   trace: string;
   onChange(trace: string): void;
@@ -146,23 +144,9 @@ interface TraceProps {
 /** A trace, written or pasted here, or out of a file. */
 export function TraceField({ trace, onChange }: TraceProps): JSX.Element {
   const { t } = useTranslation();
-  const input = useRef<HTMLInputElement>(null);
   const [file, setFile] = useState('');
-  const [wrong, setWrong] = useState('');
-  const read = async (chosen: File): Promise<void> => {
-    setWrong('');
-    if (chosen.size > MOST) {
-      setWrong(t('simulate.fileTooBig'));
-      return;
-    }
-    try {
-      const decoder = new TextDecoder('utf-8', { fatal: true });
-      onChange(decoder.decode(await chosen.arrayBuffer()));
-      setFile(chosen.name);
-    } catch {
-      setWrong(t('simulate.fileNoText'));
-    }
-  };
+  // What was wrong with a file goes with the one that is not used.
+  const [given, setGiven] = useState(0);
   return (
     <div data-wide>
       {file ? (
@@ -173,7 +157,7 @@ export function TraceField({ trace, onChange }: TraceProps): JSX.Element {
             icon={<X size={16} aria-hidden />}
             onClick={() => {
               setFile('');
-              setWrong('');
+              setGiven(given + 1);
               onChange('');
             }}
           >
@@ -191,28 +175,14 @@ export function TraceField({ trace, onChange }: TraceProps): JSX.Element {
           onChange={onChange}
         />
       )}
-      <input
-        ref={input}
-        type="file"
-        hidden
+      <PickText
+        key={given}
         accept=".jsonl,.json,.csv,.txt"
-        aria-label={t('simulate.file')}
-        onChange={event => {
-          const [chosen] = event.target.files ?? [];
-          if (chosen) {
-            void read(chosen);
-          }
-          event.target.value = '';
+        onText={(text, name) => {
+          onChange(text);
+          setFile(name);
         }}
       />
-      <Button icon={<FileUp size={16} aria-hidden />} onClick={() => input.current?.click()}>
-        {t('simulate.file')}
-      </Button>
-      {wrong ? (
-        <p className="bai-field-error" role="alert">
-          <CircleAlert size={14} aria-hidden /> {wrong}
-        </p>
-      ) : null}
     </div>
   );
 }

@@ -4,18 +4,23 @@ import { useTranslation } from 'react-i18next';
 import { useAddress } from '../address';
 import { useHost } from '../host';
 import { SelectField } from '../kit/SelectField';
+import { Skeleton } from '../kit/States';
+import { LoadError } from '../LoadError';
 import { choicesQuery } from '../nouns/choices';
 
 export interface ChosenGroup {
   name: string;
   /** The choice, for the page's toolbar; nothing while there is only one. */
   choice: JSX.Element | null;
+  /** What stands in the place of the page's contents as long as there is no group. */
+  instead: JSX.Element | null;
 }
 
 export function useGroup(): ChosenGroup {
   const { t } = useTranslation();
   const [address, setAddress] = useAddress();
-  const groups = useQuery(choicesQuery(useHost(), 'resource-groups', '')).data?.items ?? [];
+  const { data, error, refetch } = useQuery(choicesQuery(useHost(), 'resource-groups', ''));
+  const groups = data?.items ?? [];
   const usual = groups.find(group => group.is_default) ?? groups[0];
   const name = address.get('group') ?? usual?.name ?? '';
   const choose = (group: string): void =>
@@ -39,5 +44,15 @@ export function useGroup(): ChosenGroup {
         />
       </div>
     ) : null;
-  return { name, choice };
+  const nothing = data ? (
+    <p className="bai-nothing">{t('nouns.resource-groups.emptyTitle')}</p>
+  ) : (
+    <Skeleton rows={6} label={t('state.loading')} />
+  );
+  const instead = error ? (
+    <LoadError error={error} onRetry={() => void refetch()} />
+  ) : (
+    nothing
+  );
+  return { name, choice, instead: name ? null : instead };
 }

@@ -8,6 +8,7 @@ import { useHost } from '../../host';
 import { FormDialog } from '../../kit/FormDialog';
 import { SelectField } from '../../kit/SelectField';
 import { Tree, type TreeNode } from '../../kit/Tree';
+import { LoadError } from '../../LoadError';
 import { dataKeys } from '../keys';
 import { isWithin, join, parentOf } from '../paths';
 import type { Clash, Folder } from '../types';
@@ -32,9 +33,9 @@ export function PlaceDialog({ folder, how, paths, onClose, onPlace }: Props): JS
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([ROOT, ...above(from)]));
   const [clash, setClash] = useState<Clash>('fail');
   const [busy, setBusy] = useState(false);
-  const folders = useFolders(folder, [...open]);
+  const { find, error, retry } = useFolders(folder, [...open]);
   const build = (path: string): TreeNode[] | null =>
-    folders(path)?.map(name => {
+    find(path)?.map(name => {
       const key = join(path, name);
       return {
         key,
@@ -78,6 +79,7 @@ export function PlaceDialog({ folder, how, paths, onClose, onPlace }: Props): JS
         });
       }}
     >
+      {error ? <LoadError error={error} onRetry={retry} /> : null}
       <Tree
         label={t('files.places')}
         loading={t('state.loading')}
@@ -111,8 +113,15 @@ function above(path: string): string[] {
   return path ? [path, ...above(parentOf(path))] : [];
 }
 
-/** The names of the folders in each place, as far as they are known. */
-function useFolders(folder: Folder, places: string[]): (place: string) => string[] | undefined {
+interface Found {
+  /** The names of the folders in a place, as far as they are known. */
+  find(place: string): string[] | undefined;
+  /** Why they are not. */
+  error: Error | undefined;
+  retry(): void;
+}
+
+function useFolders(folder: Folder, places: string[]): Found {
   const { api } = useHost();
   const known = useQueries({
     queries: places.map(path => {
@@ -128,8 +137,13 @@ function useFolders(folder: Folder, places: string[]): (place: string) => string
       };
     })
   });
-  return place =>
-    known[places.indexOf(place)]?.data?.items
-      .filter(entry => entry.kind === 'folder')
-      .map(entry => entry.name);
+  const failed = known.filter(query => query.error && !query.data);
+  return {
+    find: place =>
+      known[places.indexOf(place)]?.data?.items
+        .filter(entry => entry.kind === 'folder')
+        .map(entry => entry.name),
+    error: failed[0]?.error ?? undefined,
+    retry: () => failed.forEach(query => void query.refetch())
+  };
 }

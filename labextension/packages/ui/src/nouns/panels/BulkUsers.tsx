@@ -15,6 +15,7 @@ import { TextArea } from '../../kit/TextArea';
 import { line, saveAs } from '../../lists';
 import { meQuery } from '../../queries';
 import { ask } from '../client';
+import { PickText } from '../PickText';
 import { ReferenceField } from '../ReferenceField';
 import { isSuperadmin } from '../roles';
 import { useRefresh } from '../useVerbs';
@@ -108,15 +109,18 @@ function BulkDialog({ onClose }: { onClose(): void }): JSX.Element {
       {way === 'series' ? (
         <SeriesFields series={series} onChange={setSeries} />
       ) : (
-        <TextArea
-          label={t('bulkUsers.csv')}
-          help={t('bulkUsers.csvHelp')}
-          value={csv}
-          rows={8}
-          code
-          placeholder={EXAMPLE}
-          onChange={setCsv}
-        />
+        <>
+          <TextArea
+            label={t('bulkUsers.csv')}
+            help={t('bulkUsers.csvHelp')}
+            value={csv}
+            rows={8}
+            code
+            placeholder={EXAMPLE}
+            onChange={setCsv}
+          />
+          <PickText accept=".csv,.txt" onText={setCsv} />
+        </>
       )}
     </FormDialog>
   );

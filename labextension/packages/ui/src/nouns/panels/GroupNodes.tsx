@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../../host';
 import { Skeleton } from '../../kit/States';
+import { LoadError } from '../../LoadError';
 import { PageLink } from '../../PageLink';
 import { agentsQuery } from '../../queries';
 import { usePolling } from '../../stream';
@@ -11,8 +12,11 @@ import { Amounts } from '../Value';
 
 export function GroupNodes({ row }: { row: Shown<'resource-groups'> }): JSX.Element {
   const { t } = useTranslation();
-  const agents = useQuery(agentsQuery(useHost(), usePolling())).data;
+  const { data: agents, error, refetch } = useQuery(agentsQuery(useHost(), usePolling()));
   const mine = agents?.filter(agent => agent.resource_group === row.name);
+  if (!mine && error) {
+    return <LoadError error={error} onRetry={() => void refetch()} />;
+  }
   if (!mine) {
     return <Skeleton rows={1} label={t('state.loading')} />;
   }
