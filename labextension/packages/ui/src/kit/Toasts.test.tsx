@@ -10,14 +10,22 @@ afterEach(() => {
 });
 
 function Page(): JSX.Element {
-  const { notify, toasts } = useToasts({ close: 'Close', undo: 'Undo' });
+  const { notify, toasts, kept, undo, clear } = useToasts({ close: 'Close', undo: 'Undo' });
+  const say = (...texts: string[]): void =>
+    texts.forEach(text => notify('info', text, () => undefined));
   return (
     <>
-      <button
-        type="button"
-        onClick={() => ['one', 'two'].forEach(text => notify('info', text))}
-      >
+      <button type="button" onClick={() => say('one', 'two')}>
         Say
+      </button>
+      <button type="button" onClick={() => say(...Array.from({ length: 50 }, () => 'more'))}>
+        Say more
+      </button>
+      <button type="button" onClick={() => kept[0] && undo(kept[0])}>
+        Undo the last
+      </button>
+      <button type="button" onClick={clear}>
+        Clear
       </button>
       {toasts}
     </>
@@ -30,7 +38,11 @@ beforeEach(async () => {
   fireEvent.click(screen.getByRole('button', { name: 'Say' }));
 });
 
-const said = (): string | null => screen.queryByRole('status')?.textContent ?? null;
+const said = (): string | null =>
+  screen.queryByRole('status')?.querySelector('.bai-toast-text')?.textContent ?? null;
+
+const press = (name: string): void =>
+  void fireEvent.click(screen.getByRole('button', { name }));
 
 const pass = (milliseconds: number): void =>
   act(() => void vi.advanceTimersByTime(milliseconds));
@@ -64,5 +76,24 @@ test('it goes when it is closed, or with Escape', () => {
   fireEvent.click(screen.getByRole('button', { name: 'Close' }));
   expect(said()).toBe('two');
   fireEvent.keyDown(document, { key: 'Escape' });
+  expect(said()).toBeNull();
+});
+
+test('after what was said was cleared away, what is said next is shown', () => {
+  press('Clear');
+  expect(said()).toBeNull();
+  press('Say');
+  expect(said()).toBe('one');
+});
+
+test('of more than is remembered the rest is shown', () => {
+  press('Say more');
+  expect(said()).toBe('more');
+});
+
+test('taking back what is not shown leaves what is', () => {
+  press('Undo the last');
+  expect(said()).toBe('one');
+  press('Close');
   expect(said()).toBeNull();
 });

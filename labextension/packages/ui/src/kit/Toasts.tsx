@@ -12,6 +12,8 @@ export interface Notice {
   at: string;
   /** Takes back what it tells of; gone once that was done. */
   undo?: (() => void) | undefined;
+  /** It has still to be shown, or is. */
+  due: boolean;
 }
 
 export const NOTICE_ICONS = {
@@ -44,27 +46,23 @@ interface Words {
 /** Short notices, one after the other; each pauses while the pointer is on it. */
 export function useToasts({ close: closeWord, undo: undoWord }: Words): Notices {
   const [kept, setKept] = useState<Notice[]>([]);
-  const [queue, setQueue] = useState<number[]>([]);
   const [unread, setUnread] = useState(0);
   const notify = useCallback<Notices['notify']>((level, text, undo) => {
     const key = nextKey();
-    const notice = { key, level, text, at: new Date().toISOString(), undo };
+    const notice = { key, level, text, at: new Date().toISOString(), undo, due: true };
     setKept(old => [notice, ...old].slice(0, KEPT));
-    setQueue(old => [...old, key]);
     setUnread(old => old + 1);
   }, []);
-  const close = useCallback(() => setQueue(old => old.slice(1)), []);
-  const undo = useCallback(
-    (notice: Notice) => {
-      notice.undo?.();
-      setKept(old => old.map(each => (each.key === notice.key ? without(each) : each)));
-      close();
-    },
-    [close]
-  );
+  const change = ({ key }: Notice, changes: Partial<Notice>): void =>
+    setKept(old => old.map(each => (each.key === key ? { ...each, ...changes } : each)));
+  const undo = (notice: Notice): void => {
+    notice.undo?.();
+    change(notice, { undo: undefined, due: false });
+  };
   const markRead = useCallback(() => setUnread(0), []);
   const clear = useCallback(() => setKept([]), []);
-  const shown = kept.find(notice => notice.key === queue[0]);
+  const shown = kept.filter(notice => notice.due).at(-1);
+  const close = (): void => shown && change(shown, { due: false });
   const Icon = NOTICE_ICONS[shown?.level ?? 'info'];
   const toasts = shown ? (
     <Toast key={shown.key} onClose={close}>
@@ -95,8 +93,4 @@ let last = 0;
 function nextKey(): number {
   last += 1;
   return last;
-}
-
-function without({ key, level, text, at }: Notice): Notice {
-  return { key, level, text, at };
 }
