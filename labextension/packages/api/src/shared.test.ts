@@ -64,6 +64,21 @@ describe('one stream for a whole window', () => {
     expect(late.states).toEqual(['live']);
   });
 
+  test('says that it is live once to whoever has it opened or hears more of it', async () => {
+    const { stream, settle } = serve();
+    const leave = stream.listen(listener());
+    await settle();
+    leave();
+    await settle();
+    const [again, more] = [listener(), listener(true)];
+    stream.listen(again);
+    await settle();
+    stream.listen(more);
+    await settle();
+
+    expect([again, more].map(each => each.states.indexOf('live'))).toEqual([2, 2]);
+  });
+
   test('tells more when somebody wants it, after what was told, and less again', async () => {
     const { asked, open, stream, settle, tell } = serve();
     stream.listen(listener());
@@ -116,18 +131,38 @@ describe('one stream for a whole window', () => {
   });
 });
 
-test('whoever rests for hours is not told of all that happened meanwhile', async () => {
-  const { asked, stream, settle, tell } = serve();
-  stream.listen(listener());
-  await settle();
-  await tell('id: 5\n\n');
-  vi.useFakeTimers({ toFake: ['Date'] });
-  stream.rest(true);
-  await settle();
-  vi.setSystemTime(Date.now() + 2 * 3_600_000);
-  stream.rest(false);
-  vi.useRealTimers();
-  await settle();
+describe('after hours in which nothing was told', () => {
+  const pass = (hours: number): void => void vi.setSystemTime(Date.now() + hours * 3_600_000);
 
-  expect(asked).toEqual(['', '']);
+  test('nobody is told of all that happened meanwhile', async () => {
+    const { asked, stream, settle, tell } = serve();
+    stream.listen(listener());
+    await settle();
+    await tell('id: 5\n\n');
+    vi.useFakeTimers({ toFake: ['Date'] });
+    stream.rest(true);
+    await settle();
+    pass(2);
+    stream.rest(false);
+    await settle();
+    vi.useRealTimers();
+
+    expect(asked).toEqual(['', '']);
+  });
+
+  test('neither is whoever comes when there was nobody', async () => {
+    const { asked, stream, settle, tell } = serve();
+    const leave = stream.listen(listener());
+    await settle();
+    await tell('id: 5\n\n');
+    vi.useFakeTimers({ toFake: ['Date'] });
+    leave();
+    await settle();
+    pass(2);
+    stream.listen(listener());
+    await settle();
+    vi.useRealTimers();
+
+    expect(asked).toEqual(['', '']);
+  });
 });

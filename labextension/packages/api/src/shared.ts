@@ -26,7 +26,7 @@ export class SharedStream {
   private after = '';
   private full = false;
   private resting = false;
-  private restedFrom = 0;
+  private silentSince = 0;
   private adapting = false;
 
   /** `network` says when it has come or gone: a stream of before tells nothing now. */
@@ -46,7 +46,8 @@ export class SharedStream {
   /** Tell *listener* everything from now on; returns how to stop that. */
   readonly listen = (listener: Listener): (() => void) => {
     this.listeners.add(listener);
-    listener.onState(this.state);
+    const isServed = this.following && (this.full || !listener.everything);
+    listener.onState(isServed ? this.state : 'connecting');
     this.adapt();
     return () => {
       this.listeners.delete(listener);
@@ -56,16 +57,11 @@ export class SharedStream {
 
   /** Tell nothing while `resting`, and afterwards what was missed, if it was not long. */
   rest(resting: boolean): void {
-    if (resting && !this.resting) {
-      this.restedFrom = Date.now();
-    } else if (this.resting && Date.now() - this.restedFrom > LONG) {
-      this.after = '';
-    }
     this.resting = resting;
     this.adapt();
   }
 
-  /** Those who come together, as parts of a page do, are heard together. */
+  /** Those who come together, as parts of a page do, are served together. */
   private adapt(): void {
     if (!this.adapting) {
       this.adapting = true;
@@ -79,9 +75,15 @@ export class SharedStream {
   private settle(): void {
     const full = [...this.listeners].some(each => each.everything);
     if (!this.listeners.size || this.resting) {
-      this.following?.abort();
-      this.following = null;
+      if (this.following) {
+        this.following.abort();
+        this.following = null;
+        this.silentSince = Date.now();
+      }
     } else if (!this.following || full !== this.full) {
+      if (!this.following && Date.now() - this.silentSince > LONG) {
+        this.after = '';
+      }
       this.full = full;
       this.begin();
     }
