@@ -56,7 +56,12 @@ export class News {
     const number = ++this.counts;
     this.heard = [];
     const found = await this.place.list();
-    if (!found || number !== this.counts) {
+    if (number !== this.counts) {
+      return;
+    }
+    const { heard } = this;
+    this.heard = null;
+    if (!found) {
       return;
     }
     this.here ??= found.find(session => session.attachment?.prefix === this.place.path);
@@ -65,8 +70,7 @@ export class News {
       return;
     }
     this.running = new Set(found.map(session => session.id));
-    this.heard?.forEach(session => this.note(session));
-    this.heard = null;
+    heard?.forEach(session => this.note(session));
     this.show();
   }
 
