@@ -43,7 +43,7 @@ test('resource groups that cannot be read are told, and asked for again', async 
   let broken = true;
   const groups = (): unknown =>
     broken
-      ? Response.json({ message: 'out of order' }, { status: 400 })
+      ? Response.json({ detail: 'out of order' }, { status: 400 })
       : { items: [], next: null };
   await showPage(<QueuePage />, {
     areas: ['admin'],
