@@ -8,6 +8,7 @@ import {
   ICommandPalette,
   IThemeManager,
   MainAreaWidget,
+  Notification,
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
@@ -56,9 +57,14 @@ const plugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null,
     launcher: ILauncher | null
   ) => {
-    const stage = new Stage(app.serviceManager.serverSettings, path => {
-      void app.commands.execute(OPEN, { path });
-    });
+    const stage = new Stage(
+      app.serviceManager.serverSettings,
+      path => void app.commands.execute(OPEN, { path }),
+      again => {
+        const actions = [{ label: say('retry'), callback: again }];
+        Notification.emit(say('notLoaded'), 'error', { autoClose: false, actions });
+      }
+    );
     addTabs(app, stage, restorer);
     const panels = addPanels(app, stage, restorer);
     addCommands(app, palette, launcher);

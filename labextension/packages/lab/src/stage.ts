@@ -13,6 +13,7 @@ import { Widget } from '@lumino/widgets';
 import type { Leave } from './closing';
 import { openEvents } from './platform';
 import { spareTyping } from './shortcuts';
+import { whenWanted } from './wanted';
 
 const drawn = (name: string, path: string): LabIcon =>
   new LabIcon({
@@ -100,13 +101,16 @@ export class Stage {
   /** What happens, for everything of ours in this window. */
   readonly stream: SharedStream;
   private readonly listeners = new Set<() => void>();
-  private starting = false;
+  private readonly draw;
 
   constructor(
     readonly settings: ServerConnection.ISettings,
     /** Opens a page in a tab of its own, or shows the tab that has it. */
-    readonly open: (path: string) => void
+    readonly open: (path: string) => void,
+    /** Tells that nothing can be drawn yet, and how to try it again. */
+    failed: (again: () => void) => void
   ) {
+    this.draw = whenWanted(async () => (await import('./page')).start(this), failed);
     this.stream = new SharedStream(openEvents.bind(null, settings), window);
   }
 
@@ -121,10 +125,7 @@ export class Stage {
       places: places.includes(place) ? places : [...places, place],
       visible: new Set([...visible, place])
     });
-    if (!this.starting) {
-      this.starting = true;
-      void import('./page').then(({ start }) => start(this));
-    }
+    this.draw();
   }
 
   hide(place: Place): void {
