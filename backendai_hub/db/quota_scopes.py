@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import and_, case, delete, func, select, true, update
+from sqlalchemy import and_, case, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.errors import InsufficientStorageError
-from backendai_hub.core.slots import format_amount
+from backendai_hub.core.slots import LARGEST, format_amount
 from backendai_hub.core.vfolders import Ownership, split_scope
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
@@ -238,9 +238,9 @@ async def reserve_in_scope(
     host, scope = folder.host, folder.scope
     found = await ensure_scope(tx, host, scope)
     row = QuotaScopeRow
-    fits = and_(
-        *_fits(row, wanted, most_bytes=found.most_bytes, most_files=found.most_files)
-    )
+    # Also without a limit there is a most: sums have to be numbers of the database.
+    most_bytes = LARGEST if found.most_bytes is None else found.most_bytes
+    fits = and_(*_fits(row, wanted, most_bytes=most_bytes, most_files=found.most_files))
     kept = await tx.execute(
         update(row).where(_is(host, scope), fits).values(_keep(row, wanted))
     )
@@ -258,18 +258,16 @@ async def reserve_in_scope(
                 found.used_files + found.reserved_files,
             ),
             wanted,
-            most_bytes=found.most_bytes,
+            most_bytes=most_bytes,
             most_files=found.most_files,
         )
 
 
 def _fits(
-    row: Any, wanted: Room, *, most_bytes: int | None, most_files: int | None
+    row: Any, wanted: Room, *, most_bytes: int, most_files: int | None
 ) -> Iterator[Any]:
     """Yield what has to be true for *wanted* to fit into a scope."""
-    yield true()
-    if most_bytes is not None:
-        yield row.used_bytes + row.reserved_bytes + wanted.bytes <= most_bytes
+    yield row.used_bytes + row.reserved_bytes <= max(-1, most_bytes - wanted.bytes)
     # Who brings no file more is not stopped by having too many.
     if most_files is not None and wanted.files:
         yield row.used_files + row.reserved_files + wanted.files <= most_files
