@@ -36,7 +36,7 @@ from backendai_hub.core.vfolders import (
 from backendai_hub.db import folder_grants, folders, invitations
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.folders import FolderRecord
-from backendai_hub.db.tables import UserRow
+from backendai_hub.db.tables import FolderGrantRow, UserRow
 from backendai_hub.operations.audit_notes import note_refusal
 from backendai_hub.operations.folder_access import (
     owns,
@@ -51,12 +51,18 @@ MOST_AT_ONCE: Final = 100
 """People who are invited, or whose permissions are changed, by one request."""
 
 
-async def find_person(tx: Transaction, domain_id: str, word: str) -> tuple[str, str]:
-    """Find somebody of a domain by name, address or id; return id and name."""
+async def find_person(
+    tx: Transaction, domain_id: str, word: str, *, guest_of: str = ""
+) -> tuple[str, str]:
+    """Find somebody of a domain by name, address or id; return id and name.
+
+    They are active, or have been given something in the folder *guest_of*.
+    """
     key = fold(word)
+    guests = select(FolderGrantRow.user_id).where(FolderGrantRow.folder_id == guest_of)
     query = select(UserRow.id, UserRow.name).where(
         UserRow.domain_id == domain_id,
-        UserRow.status == str(UserStatus.ACTIVE),
+        or_(UserRow.status == str(UserStatus.ACTIVE), UserRow.id.in_(guests)),
         or_(UserRow.name_key == key, UserRow.email_key == key, UserRow.id == key),
     )
     row = None

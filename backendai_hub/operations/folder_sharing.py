@@ -74,7 +74,9 @@ async def share_folder(
         if not 1 <= len(body.changes) <= MOST_AT_ONCE:
             raise InvalidRequestError(f"changes: name 1 to {MOST_AT_ONCE} people")
         for change in body.changes:
-            user_id, name = await find_person(tx, folder.domain_id, change.user)
+            user_id, name = await find_person(
+                tx, folder.domain_id, change.user, guest_of=folder.id
+            )
             before = await folder_grants.find_grant(tx.connection, folder.id, user_id)
             await _change_grant(tx, folder, user_id, name, change.permission)
             after = change.permission
@@ -147,7 +149,9 @@ async def leave_folder(
         if body.user is not None and fold(body.user) != fold(principal.name):
             if not manages(principal, folder, Action.LEAVE_FOLDER):
                 raise ForbiddenError("user: only a superadmin makes others leave")
-            user_id, name = await find_person(tx, folder.domain_id, body.user)
+            user_id, name = await find_person(
+                tx, folder.domain_id, body.user, guest_of=folder.id
+            )
         if user_id == folder.user_id:
             raise InvalidRequestError(
                 f"{folder.name!r} is {name}'s own folder; who owns it cannot leave it"
