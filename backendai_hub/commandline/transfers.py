@@ -93,8 +93,8 @@ async def download(
     files = asking.client.files(folder)
     if archive is not None:
         with _bar(asking, None, "fetching") as told:
-            name = paths[0].strip("/").rpartition("/")[2] if len(paths) == 1 else folder
-            target = to / f"{read_name(name)}.{archive}"
+            name = paths[0].strip("/").rpartition("/")[2] if len(paths) == 1 else ""
+            target = to / f"{read_name(name or folder)}.{archive}"
             if target.exists() and not options["overwrite"]:
                 raise ConflictError(f"{target} exists already; say --overwrite")
             await files.archive(

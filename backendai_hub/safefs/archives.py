@@ -18,7 +18,7 @@ from backendai_hub.safefs.work import Work
 from backendai_hub.safefs.zip_writing import LONGEST_NAME, ZipWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
     from backendai_hub.safefs.paths import Parts
     from backendai_hub.safefs.tree import Tree
@@ -62,17 +62,19 @@ def stream_archive(
     write: Callable[[bytes], None],
     *,
     work: Work | None = None,
+    hidden: Set[str] = frozenset(),
 ) -> Archived:
     """Pass an archive of *paths* to *write*, piece by piece.
 
     Names in it are relative to the folder that all of them are in. What is missing is
-    refused before the first byte. Links are sent as links; *work* counts bytes.
+    refused before the first byte. Links are sent as links; *work* counts bytes. Of the
+    whole tree, what is called by a name in *hidden* is left out.
     """
     if not paths:
         raise InvalidRequestError("nothing is named to be put into the archive")
     for parts in paths:
         tree.stat(parts)
-    packing = _Packing(_writer(kind, write), work or Work())
+    packing = _Packing(_writer(kind, write), work or Work(), hidden)
     above = _common_folder(paths)
     for parts in _without_doubles(paths):
         with in_words(parts):
@@ -109,9 +111,10 @@ def _without_doubles(paths: Sequence[Parts]) -> Iterator[Parts]:
 class _Packing:
     """One archive on its way."""
 
-    def __init__(self, writer: Writer, work: Work) -> None:
+    def __init__(self, writer: Writer, work: Work, hidden: Set[str]) -> None:
         self._writer = writer
         self._work = work
+        self._hidden = hidden
         self._members = 0
         self._skipped = 0
 
@@ -123,7 +126,7 @@ class _Packing:
     def add(self, tree: Tree, parts: Parts, above: int) -> None:
         """Send an entry, under its name without the first *above* folders."""
         if not parts:
-            self._add_content(tree.fileno(), [])
+            self._add_content(tree.fileno(), [], self._hidden)
             return
         names = list(parts[above:])
         with tree.folder_of(parts) as folder:
@@ -141,9 +144,11 @@ class _Packing:
         """Send the end of the archive."""
         self._writer.finish()
 
-    def _add_content(self, top: int, above: list[str]) -> None:
+    def _add_content(
+        self, top: int, above: list[str], hidden: Set[str] = frozenset()
+    ) -> None:
         names = list(above)
-        with closing(walk(top)) as visits:
+        with closing(walk(top, hidden=hidden)) as visits:
             for visit in visits:
                 if visit.act is Act.LEAVE:
                     names.pop()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from backendai_hub.safefs.opening import open_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Set
 
 Unlock = Callable[[int, str], None]
 
@@ -89,15 +89,18 @@ class Visit(NamedTuple):
     name: str
 
 
-def walk(top: int, *, unlock: Unlock | None = None) -> Generator[Visit]:
+def walk(
+    top: int, *, unlock: Unlock | None = None, hidden: Set[str] = frozenset()
+) -> Generator[Visit]:
     """Visit everything below *top*, a folder's entries before its folders.
 
-    What disappears meanwhile is passed over, and what is mounted in the tree, too.
-    *unlock* is asked to open up a folder that may not be entered.
+    What disappears meanwhile is passed over, and what is mounted in the tree, too; and
+    what is directly in *top* by a name in *hidden*. *unlock* is asked to open up a
+    folder that may not be entered.
     """
     with Ladder(top) as ladder:
         folders = _Names()
-        yield from _read(ladder.folder, folders)
+        yield from _read(ladder.folder, folders, hidden)
         waiting = [iter(folders)]
         while waiting:
             name = next(waiting[-1], None)
@@ -130,9 +133,13 @@ def _step_into(ladder: Ladder, name: str, unlock: Unlock | None) -> bool:
     return True
 
 
-def _read(folder: int, folders: _Names) -> Iterator[Visit]:
+def _read(
+    folder: int, folders: _Names, hidden: Set[str] = frozenset()
+) -> Iterator[Visit]:
     with os.scandir(folder) as entries:
         for entry in entries:
+            if entry.name in hidden:
+                continue
             if entry.is_dir(follow_symlinks=False):
                 folders.add(entry.name)
             else:

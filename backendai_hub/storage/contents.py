@@ -30,7 +30,7 @@ from backendai_hub.storage.ops import (
     Written,
 )
 from backendai_hub.storage.wire import PIECE
-from backendai_hub.storage.work import Host, read_visible
+from backendai_hub.storage.work import Host, hidden_names, read_visible
 
 _PERMISSIONS: Final = 0o777
 _PIECE: Final = 8 * PIECE
@@ -76,7 +76,8 @@ def send_archive(host: Host, op: Archive, channel: Channel) -> None:
             tree.stat(parts)
         channel.answer(ArchiveHead(kind=op.kind))
         sent = _Pieces(channel)
-        stream_archive(tree, paths, op.kind, sent.write)
+        hidden = hidden_names(op.place)
+        stream_archive(tree, paths, op.kind, sent.write, hidden=hidden)
         sent.flush()
         channel.end_pieces()
 
