@@ -92,7 +92,7 @@ def is_unchanged_since(given: str, tag: str, modified: datetime) -> bool:
         return names_tag(given, tag)
     try:
         moment = parsedate_to_datetime(given)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

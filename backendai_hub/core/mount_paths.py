@@ -11,6 +11,8 @@ from backendai_hub.core.vfolders import BREW, BREW_TARGET, is_reserved
 
 HOME: Final = "/home/work"
 _LONGEST_PATH: Final = 4096
+_LONGEST_TARGET: Final = 4000
+"""Less, since it is below something on each node."""
 _LONGEST_PART: Final = 255
 _DEEPEST: Final = 256
 _RESERVED_TARGETS: Final = frozenset(
@@ -47,9 +49,15 @@ def read_subpath(text: str) -> str:
 def read_target(text: str) -> str:
     """Return where something is to appear, as an absolute path in normal form."""
     whole = text if text.startswith("/") else f"{HOME}/{text}"
-    if "\0" in whole or "\n" in whole or len(whole.encode()) > _LONGEST_PATH:
+    if not whole.isprintable():
         raise InvalidRequestError(
-            "mounts: target: holds a NUL or a line's end, or is too long"
+            "mounts: target: holds a character that cannot be shown"
+        )
+    lengths = [len(part.encode()) for part in whole.split("/")]
+    if max(lengths) > _LONGEST_PART or len(whole.encode()) > _LONGEST_TARGET:
+        raise InvalidRequestError(
+            f"mounts: target: {text[:64]!r}: it is longer than {_LONGEST_TARGET} bytes,"
+            f" or a part of it is longer than {_LONGEST_PART}"
         )
     if ".." in whole.split("/"):
         raise InvalidRequestError(f"mounts: {text[:64]!r}: a target has no '..'")

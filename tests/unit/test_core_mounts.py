@@ -141,7 +141,15 @@ def test_m2_nothing_appears_where_sessions_need_the_place_themselves(text: str):
 
 @pytest.mark.parametrize(
     "text",
-    ["a\tb", "a\x1b[2J", "a\u202eb", "a\nb", "é" * 128, "/sets/" + "x" * 256, "x/" * 2000],
+    [
+        "a\tb",
+        "a\x1b[2J",
+        "a\u202eb",
+        "a\nb",
+        "é" * 128,
+        "/sets/" + "x" * 256,
+        "x/" * 2000,
+    ],
 )
 def test_m2_what_no_node_could_mount_is_refused_at_once(text: str):
     with pytest.raises(InvalidRequestError, match="mounts: target: "):
