@@ -64,6 +64,22 @@ test('those on further pages are read as well', async () => {
   expect(await show(serve(1))).toHaveLength(3);
 });
 
+test('they stay where they cannot be asked for again, and it is said', async () => {
+  let broken = false;
+  const { client } = await showPage(<Grants name="local" />, {
+    answer: asked =>
+      broken ? Response.json({ title: 'no', detail: 'no' }, { status: 400 }) : serve()(asked),
+    areas: ['admin']
+  });
+  await screen.findByRole('table');
+
+  broken = true;
+  void client.invalidateQueries();
+
+  await screen.findByRole('button', { name: 'Try again' });
+  expect(screen.getByRole('table')).toBeDefined();
+});
+
 test('a host on which nobody may do anything says so', async () => {
   await showPage(<Grants name="new" />, { answer: serve(), areas: ['admin'] });
 

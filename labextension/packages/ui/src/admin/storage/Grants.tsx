@@ -8,7 +8,7 @@ import { EmptyState, Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { Inactive } from '../../nouns/Badges';
 import { Reference } from '../../nouns/Value';
-import { GIVERS, giversQuery, readGrants } from './grants';
+import { GIVERS, giversQuery, readGrants, type Grant } from './grants';
 import { Permissions } from './Permissions';
 
 export function Grants({ name }: { name: string }): JSX.Element {
@@ -16,14 +16,24 @@ export function Grants({ name }: { name: string }): JSX.Element {
   const host = useHost();
   const answers = useQueries({ queries: GIVERS.map(by => giversQuery(host, by)) });
   const error = answers.find(each => each.error)?.error;
-  if (error) {
-    const retry = (): void => answers.forEach(each => void each.refetch());
-    return <LoadError error={error} stale={false} onRetry={retry} />;
-  }
-  if (answers.some(each => each.data === undefined)) {
-    return <Skeleton rows={3} label={t('state.loading')} />;
-  }
-  const grants = GIVERS.flatMap((by, at) => readGrants(by, answers[at]?.data ?? [], name));
+  const told = answers.every(each => each.data !== undefined);
+  const retry = (): void => answers.forEach(each => void each.refetch());
+  return (
+    <>
+      {error ? <LoadError error={error} stale={told} onRetry={retry} /> : null}
+      {told ? (
+        <Told
+          grants={GIVERS.flatMap((by, at) => readGrants(by, answers[at]?.data ?? [], name))}
+        />
+      ) : error ? null : (
+        <Skeleton rows={3} label={t('state.loading')} />
+      )}
+    </>
+  );
+}
+
+function Told({ grants }: { grants: Grant[] }): JSX.Element {
+  const { t } = useTranslation();
   if (!grants.length) {
     return (
       <EmptyState
