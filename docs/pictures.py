@@ -68,6 +68,15 @@ def open_link(name: str) -> Callable[[Page], None]:
     return prepare
 
 
+def simulate(page: Page) -> None:
+    """Ask what would be without a node, and look at the answer."""
+    page.get_by_role("checkbox", name="gpu-01").first.check()
+    page.get_by_role("button", name="Simulate", exact=True).click()
+    charts = page.locator("main figure")
+    expect(charts.first).to_be_visible()
+    charts.last.scroll_into_view_if_needed()
+
+
 def measure(page: Page) -> None:
     """Wait until charts show what is used now beside what was used before."""
     page.wait_for_timeout(6_000)
@@ -118,6 +127,7 @@ ADMINISTRATORS: Final = [
         ("shares", "/admin/scheduler/shares", None),
         ("preemption", "/admin/scheduler/preemption", None),
         ("simulate", "/admin/scheduler/simulate", None),
+        ("simulate-result", "/admin/scheduler/simulate", simulate),
         ("reservations", "/admin/reservations", None),
         ("policies", "/admin/policies/keypair", None),
         ("policy-form", "/admin/policies/keypair/students/edit", None),
@@ -126,6 +136,7 @@ ADMINISTRATORS: Final = [
         ("groups", "/admin/groups", None),
         ("slot-types", "/admin/slot-types", None),
         ("storage", "/admin/storage", None),
+        ("storage-host", "/admin/storage/local", None),
         ("maintenance", "/admin/maintenance", None),
         ("audit", "/admin/audit", None),
         ("about", "/admin/about", None),
