@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from backendai_hub.core.errors import (
     ConflictError,
     InsufficientStorageError,
     LimitReachedError,
+    LockedError,
     NotFoundError,
 )
 from backendai_hub.core.tenancy import Actor, Role
@@ -27,6 +29,7 @@ from backendai_hub.operations import uploads as verbs
 from backendai_hub.operations.uploads import Begun, UploadsQuery, Wish
 from backendai_hub.operations.users import ensure_user
 from tests.folders import Archive, opened_archive
+from tests.harness import until
 
 STEP = 8
 ANY = UploadsQuery()
@@ -86,11 +89,16 @@ class Party:
         found, opened = await verbs.find_upload(
             platform, who, await self.actor(who), begun.upload.id
         )
-        offset = (
-            await verbs.tell_standing(
-                platform, who, await self.actor(who), begun.upload.id
-            )
-        ).offset
+
+        async def standing() -> verbs.Standing | None:
+            # What was cut off just now may not have ended yet; clients ask again.
+            with suppress(LockedError):
+                return await verbs.tell_standing(
+                    platform, who, await self.actor(who), begun.upload.id
+                )
+            return None
+
+        offset = (await until(standing, "the part before has ended")).offset
         part = await verbs.open_part(
             platform, found, opened, offset=offset, checksum=None
         )
