@@ -94,10 +94,22 @@ class DataPlane:
         return web.Response(body=clipped, content_type="text/plain", charset="utf-8")
 
     async def _read(self, container: str, tail: int) -> str:
-        """Read a log; of one that was removed, what still waits to be sent of it."""
+        """Read a log; of one that was removed, what still waits to be sent of it.
+
+        That is looked for last: it is kept before its container is removed.
+        """
+        try:
+            text = await self._runtime.logs(container, tail)
+        except FAILURES:
+            if kept := await self._read_kept(container, tail):
+                return kept
+            raise
+        return text or await self._read_kept(container, tail)
+
+    async def _read_kept(self, container: str, tail: int) -> str:
         kept = await asyncio.to_thread(self._outbox.get, container)
         if kept is None:
-            return await self._runtime.logs(container, tail)
+            return ""
         lines = kept.content.decode("utf-8", "replace").splitlines(keepends=True)
         return "".join(lines[-tail:])
 

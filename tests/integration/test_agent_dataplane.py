@@ -33,9 +33,17 @@ class PointingRuntime(FakeRuntime):
     """A fake runtime whose containers' apps are the test's own servers."""
 
     target: Endpoint | None = None
+    leaves = ""
+    """What containers have printed that are removed while somebody reads that."""
 
     async def endpoint(self, container_id, app):
         return self.target if (container_id, app) == (CONTAINER, "lab") else None
+
+    async def logs(self, container_id, tail):
+        text = await super().logs(container_id, tail)
+        if self.leaves:
+            Outbox(Path(self.data_dir)).put(pack(container_id, self.leaves))
+        return text
 
 
 class Lab:
@@ -341,6 +349,18 @@ async def test_a_log_never_turns_empty_between_removal_and_delivery(
         session.get(url, **named()) as answer,
     ):
         assert await answer.text() == "two\nthree\n"
+
+
+async def test_a_log_of_what_is_removed_while_it_is_read_is_not_empty(
+    origin, authority, runtime
+):
+    runtime.leaves = "its last words\n"
+    url = f"{origin}/containers/{CONTAINER}/logs"
+    async with (
+        peer(authority, HUB) as session,
+        session.get(url, **named()) as answer,
+    ):
+        assert await answer.text() == "its last words\n"
 
 
 async def test_without_a_certificate_nobody_gets_in(origin, authority):
