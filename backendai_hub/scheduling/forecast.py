@@ -6,7 +6,7 @@ of the nodes; whoever stands before in the queue takes what becomes free first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from backendai_hub.core.slots import MILLI
 from backendai_hub.scheduling.ahead import Ahead
 from backendai_hub.scheduling.backfill import Holding
 from backendai_hub.scheduling.cluster import Mask, Vector
+from backendai_hub.scheduling.keeping import has_waited
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.placing import Room
 from backendai_hub.scheduling.snapshot import (
@@ -194,64 +195,112 @@ def _undeclared(count: int) -> str:
     return f"it hangs on when others end, and {many} not say when"
 
 
+class _Course:
+    """Lets those end who run, and who start meanwhile, on a copy of the nodes."""
+
+    def __init__(self, trial: Trial, ends: Ends) -> None:
+        self._trial, self._ends = trial, ends
+        self._following = 0
+        self._later: list[Holding] = []
+        self._new: list[tuple[int, int]] = []
+        """When those end that have started meanwhile."""
+
+    def next(self) -> tuple[int, dict[int, int]] | None:
+        """Let all end who end next; tell when, and of each row which end it was.
+
+        Of who has started meanwhile that is -1.
+        """
+        order, new = self._ends.order, self._new
+        heads = (*order[self._following : self._following + 1], *new[:1])
+        if not heads:
+            return None
+        time = min(heads)[0]
+        over: dict[int, int] = {}
+        while self._following < len(order) and order[self._following][0] == time:
+            _, index = order[self._following]
+            self._following += 1
+            over[self._ends.held[index].row] = index
+            _give(self._trial, self._ends.held[index])
+        while new and new[0][0] == time:
+            held = self._later[heappop(new)[1]]
+            over[held.row] = -1
+            _give(self._trial, held)
+        return time, over
+
+    def begin(self, rooms: Iterable[Room], until: int) -> None:
+        """Note who has started, and until when."""
+        for room in rooms:
+            heappush(self._new, (until, len(self._later)))
+            self._later.append(Holding(room.row, room.shares, until))
+
+
 def _follow(
     line: Line, ends: Ends, session: PendingSession, ahead: Ahead
 ) -> Forecast | None:
     """Replay the queue up to *session*; None if that takes too long."""
     trial = line.trial(session)
+    course = _Course(trial, ends)
     ahead.add(session)
-    order, following = ends.order, 0
-    later: list[Holding] = []
-    new: list[tuple[int, int]] = []
-    """When those end that have started meanwhile."""
+    exact = True
     steps = 0
-    while new or following < len(order):
-        if new and (following == len(order) or new[0] < order[following]):
-            time, index = heappop(new)
-        else:
-            time, index = order[following]
-            following += 1
-        known = index < len(ends.held)
-        held = ends.held[index] if known else later[index - len(ends.held)]
-        _give(trial, held)
-        steps += 1
+    while (ended := course.next()) is not None:
+        time, over = ended
+        steps += len(over)
+        is_kept = False
         for candidate in ahead.look_through():
             one = candidate.session
             steps += 1
             if steps > _MOST_STEPS:
                 return None
-            rooms = _try(trial, one, held.row)
+            fitting = _find_fitting(trial, one, over)
+            rooms = trial.take(one, fitting) if fitting.any() else None
             if rooms is None:
+                is_kept |= has_waited(one, line.policy, time)
                 continue
             if one is session:
-                after = ends.sessions[index] if known else None
-                return Forecast(
-                    time,
-                    after,
-                    held.row,
-                    window=known and after is None,
-                    # What is on several nodes, or began meanwhile, leaves gaps.
-                    contested=bool(session.members)
-                    or not known
-                    or ends.is_contested(index),
-                )
+                found = _starts(ends, session, time, over, rooms)
+                # Devices are kept by then for one whom it would overtake.
+                return found._replace(exact=exact and not is_kept)
             candidate.has_started = True
+            # Which of several nodes it takes is for the policy of the group to say.
+            exact &= bool(fitting.sum() == 1)
             lifetime = one.lifetime or line.policy.max_lifetime
-            for room in rooms if lifetime is not None else ():
-                until = time + (lifetime or 0)
-                later.append(Holding(room.row, room.shares, until))
-                heappush(new, (until, len(ends.held) + len(later) - 1))
+            if lifetime is not None:
+                course.begin(rooms, time + lifetime)
     return Forecast(unknown=_undeclared(ends.undeclared))
 
 
-def _try(trial: Trial, session: PendingSession, row: int) -> list[Room] | None:
+def _starts(
+    ends: Ends,
+    session: PendingSession,
+    time: int,
+    over: Mapping[int, int],
+    rooms: Sequence[Room],
+) -> Forecast:
+    """Say that *session* starts at that time, and who has ended *over* there then."""
+    row = next((room.row for room in rooms if room.row in over), next(iter(over)))
+    index = over[row]
+    known = index >= 0
+    after = ends.sessions[index] if known else None
+    return Forecast(
+        time,
+        after,
+        row,
+        window=known and after is None,
+        # What is on several nodes, or began meanwhile, leaves gaps.
+        contested=bool(session.members) or not known or ends.is_contested(index),
+    )
+
+
+def _find_fitting(trial: Trial, session: PendingSession, over: Iterable[int]) -> Mask:
+    """Tell where *session* may have room, now that something has ended there."""
     if session.members:
-        return trial.take(session)
-    if not trial.placer.has_room(trial.shapes.of(session), row):
-        return None
-    among = np.zeros(len(trial.placer.cluster.nodes), bool)
-    among[row] = True
-    return trial.take(session, among)
+        return np.ones(len(trial.placer.cluster.nodes), bool)
+    shape = trial.shapes.of(session)
+    fitting = np.zeros(len(trial.placer.cluster.nodes), bool)
+    for row in over:
+        fitting[row] = trial.placer.has_room(shape, row)
+    return fitting
 
 
 def find_windows(

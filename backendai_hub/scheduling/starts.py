@@ -70,13 +70,26 @@ class Starts:
         waiting = self._waiting_in(line)
         ends = self._ends_for(session, line)
         found = foretell(line, ends, session, waiting.before(place))
-        if found.starts is not None and found.starts <= self._snapshot.now:
+        if found.starts is None:
+            return found
+        if found.starts <= self._snapshot.now:
             # Who is beyond its end has promised nothing more.
             return found._replace(starts=self._snapshot.now, exact=False)
-        kept = any(r.session == session.id for r in line.reservations)
-        fixed = line.policy.sequencer in _FIXED
-        if kept or not found.exact or (fixed and not found.contested):
+        return self._doubt(found, session, line, place)
+
+    def _doubt(
+        self, found: Forecast, session: PendingSession, line: Line, place: int
+    ) -> Forecast:
+        """Say whether others of the line may make a foretold start later."""
+        kept = {reservation.session for reservation in line.reservations}
+        if session.id in kept:
             return found
+        fixed = line.policy.sequencer in _FIXED
+        if kept or not (fixed or self._stand.ahead(line, place) < 2):
+            return found._replace(exact=False)
+        if not found.exact or (fixed and not found.contested):
+            return found
+        waiting = self._waiting_in(line)
         behind = waiting.behind(session, place, fixed=fixed)
         return found._replace(exact=not behind, behind=behind)
 

@@ -7682,7 +7682,7 @@ export interface components {
          *
          *         ``position`` of ``waiting`` is its place among those who wait for the same nodes.
          *         ``starts_at`` counts on everybody who runs staying as long as they have declared;
-         *         with ``at_the_earliest`` those before it in the queue may make it later.
+         *         with ``at_the_earliest`` others in the queue may make it later.
          *         ``hangs_on`` says what that hangs on, or why nobody can tell. ``at`` is when this
          *         was found out, of one that is shown again later.
          */
