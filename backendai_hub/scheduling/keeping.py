@@ -174,6 +174,8 @@ class Keeper:
             return ""
         for hold in shadow.keep(session.id, now=self._now):
             hold.borrows = borrows
+            # Of a device that is given otherwise until then there is nothing now.
+            hold.shares = tuple(self._cluster.clip(hold.row, hold.shares))
             self._put_aside(hold)
         told = shadow.tell(placer, session.id, session.group)
         self.reservations.append(told)

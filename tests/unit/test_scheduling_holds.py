@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from backendai_hub.core.groups import Preemption
 from backendai_hub.core.quotas import ScopeKind
+from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.backfill import Holding, find_shadow
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.shares import path_of
 from backendai_hub.scheduling.snapshot import (
+    DeviceState,
     GroupPolicy,
     ReservedWindow,
     ScopeQuota,
@@ -557,3 +559,33 @@ def test_what_is_free_but_kept_is_not_said_to_be_in_use():
     told = plan(found).waiting["s"]
     assert told.startswith("cpu: asks 1, 1 free on a but 1 of it kept; ")
     assert "devices of 1 node are kept for a reservation" in told
+
+
+def test_what_is_kept_of_a_device_that_somebody_has_whole_is_given_to_nobody():
+    profiles = {"cuda.device:2g": (0b0011, 0b1100)}
+    total = {"cuda.device": MILLI, "cuda.device:2g": 2 * MILLI}
+    device = DeviceState(
+        id="a/g",
+        name="g",
+        kind="cuda",
+        total=total,
+        free={**total, "cuda.device": 0},
+        whole=True,
+        profiles=profiles,
+    )
+    place = node("a", host(4), device)
+    held = running("r", place, Share("a/g", "cuda.device", MILLI), ends=2000)
+    part = ResourceSlots({"cuda.device:2g": MILLI})
+    first = pending("first", request=part, since=0, lifetime=1000)
+    short = pending("short", request=part, since=900, lifetime=100)
+    decided = plan(
+        snapshot(
+            [place],
+            [first, short],
+            policy=GroupPolicy(reserve_after=0),
+            running=(held,),
+            now=1000,
+        )
+    )
+    assert [r.session for r in decided.reservations] == ["first"]
+    assert decided.placements == ()
