@@ -18,7 +18,10 @@ test('what is wanted several times is loaded once', () => {
 test('what could not be loaded is told, and loaded when it is asked for again', async () => {
   let loads = 0;
   const again = await new Promise<() => void>(told => {
-    whenWanted(() => (++loads === 1 ? Promise.reject(new Error('lost')) : Promise.resolve()), told)();
+    whenWanted(
+      () => (++loads === 1 ? Promise.reject(new Error('lost')) : Promise.resolve()),
+      told
+    )();
   });
 
   again();

@@ -49,10 +49,6 @@ export function useGroup(): ChosenGroup {
   ) : (
     <Skeleton rows={6} label={t('state.loading')} />
   );
-  const instead = error ? (
-    <LoadError error={error} onRetry={() => void refetch()} />
-  ) : (
-    nothing
-  );
+  const instead = error ? <LoadError error={error} onRetry={() => void refetch()} /> : nothing;
   return { name, choice, instead: name ? null : instead };
 }
