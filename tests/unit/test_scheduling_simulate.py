@@ -22,8 +22,8 @@ from backendai_hub.scheduling.scenario import (
     from_trace,
     is_wide,
 )
-from backendai_hub.scheduling.simulate import check_bounds, simulate
 from backendai_hub.scheduling.shares import ShareState
+from backendai_hub.scheduling.simulate import check_bounds, simulate
 from backendai_hub.scheduling.snapshot import GroupPolicy, ReservedWindow, Share
 from backendai_hub.scheduling.telling import to_records
 from backendai_hub.scheduling.trace import TraceError, read_trace, write_trace
