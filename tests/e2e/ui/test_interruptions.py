@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.browser import SLOW, Person
 from tests.e2e.ui.conftest import MakePerson
@@ -59,6 +59,27 @@ def test_two_tabs_of_one_person_stay_in_step(make_person: MakePerson):
     ask(mina, "POST", "folders", {"name": "of-both"})
     for page in (mina.page, other):
         expect(page.get_by_role("link", name="of-both", exact=True)).to_be_visible()
+
+
+def test_a_page_comes_though_the_network_changes_while_it_loads(
+    make_person: MakePerson,
+):
+    mina = make_person("mina")
+    page = mina.open("data")
+    lost: set[str] = set()
+
+    def lose_once(route: Route) -> None:
+        if route.request.url in lost:
+            route.continue_()
+        else:
+            lost.add(route.request.url)
+            route.abort("connectionreset")
+
+    page.route("**/assets/*.js", lose_once)
+    page.get_by_role("link", name="Settings").click()
+
+    expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
+    assert lost
 
 
 def test_a_page_outlives_the_service(site: Platform, make_person: MakePerson):

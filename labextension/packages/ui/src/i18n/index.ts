@@ -1,6 +1,7 @@
 /** Languages: a catalogue for each area of the pages, loaded when it is needed. */
 import i18next, { type i18n } from 'i18next';
 import { initReactI18next } from 'react-i18next';
+import { patiently } from '../patiently';
 import base from './en/base.json';
 
 export const LANGUAGES = {
@@ -96,6 +97,8 @@ async function loadNeeded(translator: i18n, language: Language): Promise<void> {
 }
 
 async function loadCatalogue(language: Language, area: string): Promise<object> {
-  const file = (await import(`./${language}/${area}.json`)) as { default: object };
+  const file = await patiently(
+    () => import(`./${language}/${area}.json`) as Promise<{ default: object }>
+  );
   return file.default;
 }

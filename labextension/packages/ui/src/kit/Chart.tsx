@@ -1,9 +1,12 @@
 /** Values over time as lines, and as a table for those who read rather than look. */
 import { lazy, Suspense, useId, useState } from 'react';
+import { patiently } from '../patiently';
 import { DataTable } from './DataTable';
 import { Switch } from './Switch';
 
-const Lines = lazy(async () => ({ default: (await import('./Lines')).Lines }));
+const Lines = lazy(async () => ({
+  default: (await patiently(() => import('./Lines'))).Lines
+}));
 
 export interface Series {
   name: string;

@@ -1,5 +1,6 @@
 /** Parts whose code comes when they are first needed, such as what a button opens. */
 import { useEffect, useState, type ComponentType } from 'react';
+import { patiently } from '../patiently';
 
 interface Later<Props> {
   (props: Props): JSX.Element | null;
@@ -12,7 +13,7 @@ export function later<Props extends object>(
   load: () => Promise<ComponentType<Props>>
 ): Later<Props> {
   let come: ComponentType<Props> | null = null;
-  const fetchIt = async (): Promise<ComponentType<Props>> => (come ??= await load());
+  const fetchIt = async (): Promise<ComponentType<Props>> => (come ??= await patiently(load));
 
   function Late(props: Props): JSX.Element | null {
     const [Part, setPart] = useState(() => come);

@@ -6,6 +6,7 @@ import { Route, Switch } from 'wouter';
 import { useHost } from '../host';
 import { Texts } from '../i18n/Texts';
 import { Skeleton } from '../kit/States';
+import { patiently } from '../patiently';
 import { meQuery } from '../queries';
 import { Boundary } from './Boundary';
 import { dataPages } from './data';
@@ -25,7 +26,7 @@ const components = new Map<string, ComponentType<PageProps>>(
 
 /** What fails to load is remembered by React, so that only a new one is asked for. */
 function later(page: Page): ComponentType<PageProps> {
-  return lazy(() => page.load());
+  return lazy(() => patiently(page.load));
 }
 
 /** Shows the page of the address that the router around it stands at. */

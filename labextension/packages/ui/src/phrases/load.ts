@@ -1,6 +1,7 @@
 /** The phrase books of the languages, each loaded when something is said in it. */
 import { useEffect, useSyncExternalStore } from 'react';
 import { pickLanguage } from '../i18n';
+import { patiently } from '../patiently';
 import type { Book } from './book';
 
 type Phrases = Record<string, string>;
@@ -29,7 +30,7 @@ export function loadBook(tag: string): Promise<void> {
   }
   const coming =
     loading.get(language) ??
-    Promise.all([import('./book'), source()])
+    patiently(() => Promise.all([import('./book'), source()]))
       .then(([{ Book: Bound }, found]) => {
         books.set(language, new Bound(found.default));
         readers.forEach(tell => tell());

@@ -3,6 +3,7 @@ import { unwrap } from '@backendai/api';
 import type * as Tus from 'tus-js-client';
 import type { DetailedError, Upload, UploadOptions } from 'tus-js-client';
 import type { Host } from '../../host';
+import { patiently } from '../../patiently';
 import { join } from '../paths';
 import type { Destination, SendOptions, Sending, Transport } from './queue';
 
@@ -87,7 +88,7 @@ export class TusTransport implements Transport {
     options: SendOptions,
     state: { upload: Upload | null; stopped: boolean }
   ): Promise<void> {
-    const tus = await import('tus-js-client');
+    const tus = await patiently(() => import('tus-js-client'));
     if (state.stopped) {
       return;
     }
