@@ -1,4 +1,5 @@
 import {
+  Absences,
   changeLanguage,
   createQueryClient,
   Endings,
@@ -82,6 +83,7 @@ function HostedPages(): JSX.Element {
           <Pages />
         </Shell>
       </LiveSessions>
+      <Absences />
       <Endings />
       <Uploads />
       {toasts}

@@ -1,6 +1,7 @@
 /** Draws our pages and panels, with JupyterLab as their host. */
 import { createApi, type Api } from '@backendai/api';
 import {
+  Absences,
   changeLanguage,
   createQueryClient,
   createTranslator,
@@ -61,6 +62,7 @@ function Everywhere({ stage }: { stage: Stage }): JSX.Element | null {
         <QueryClientProvider client={client}>
           <HostProvider value={host}>
             <LiveSessions>
+              <Absences />
               {scene.places.map(place =>
                 createPortal(
                   <Drawn key={place.id} place={place} host={host} stage={stage} />,

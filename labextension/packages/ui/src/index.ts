@@ -9,6 +9,7 @@ export { PageLink } from './PageLink';
 export { PageHeading } from './PageHeading';
 export { createQueryClient, meQuery } from './queries';
 export { leaveThen, numbered } from './leaving';
+export { Absences } from './Absences';
 export { Endings } from './sessions/Endings';
 export { LiveSessions } from './sessions/live';
 export { SessionList } from './sessions/SessionList';

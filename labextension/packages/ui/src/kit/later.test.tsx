@@ -3,6 +3,7 @@ import { cleanup, fireEvent, screen } from '@testing-library/react';
 import { useState } from 'react';
 import { afterEach, expect, test, vi } from 'vitest';
 import { showPage } from '../testing-page';
+import { Absences } from '../Absences';
 import { later, openedLater } from './later';
 import { MenuButton } from './Menu';
 
@@ -41,7 +42,7 @@ test('a part comes before it is shown when somebody comes to its button', async 
   expect(screen.getByText('at once')).toBeTruthy();
 });
 
-test('a part that could not come is asked for again when it is needed again', async () => {
+test('a part that could not come is told of, and asked for again when needed again', async () => {
   let lost = true;
   const load = vi.fn(() =>
     lost
@@ -49,10 +50,21 @@ test('a part that could not come is asked for again when it is needed again', as
       : Promise.resolve(Panel)
   );
   const Part = later(load);
+  const notify = vi.fn();
   vi.useFakeTimers();
-  await showPage(<Part text="lost" />);
+  await showPage(
+    <>
+      <Absences />
+      <Part text="lost" />
+    </>,
+    { host: { notify } }
+  );
   await vi.advanceTimersByTimeAsync(10_000);
   vi.useRealTimers();
+  expect(notify).toHaveBeenCalledExactlyOnceWith(
+    'error',
+    expect.stringContaining('This could not be loaded.')
+  );
   expect(screen.queryByText('lost')).toBeNull();
   cleanup();
   lost = false;

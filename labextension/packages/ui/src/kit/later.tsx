@@ -1,5 +1,5 @@
 /** Parts whose code comes when they are first needed, such as what a button opens. */
-import { useEffect, useState, type ComponentType } from 'react';
+import { useEffect, useRef, useState, type ComponentType } from 'react';
 import { patiently } from '../patiently';
 
 interface Later<Props> {
@@ -7,6 +7,9 @@ interface Later<Props> {
   /** For a button that shows it: who comes to the button has it come already. */
   expecting: { onPointerEnter(): void; onFocus(): void };
 }
+
+/** What happens in the window when a part that somebody wants does not come. */
+export const ABSENT = 'bai-absent';
 
 /** What fails to come is asked for again the next time; nothing is shown until then. */
 export function later<Props extends object>(
@@ -17,6 +20,7 @@ export function later<Props extends object>(
 
   function Late(props: Props): JSX.Element | null {
     const [Part, setPart] = useState(() => come);
+    const told = useRef(false);
     useEffect(() => {
       if (Part) {
         return undefined;
@@ -24,7 +28,13 @@ export function later<Props extends object>(
       let shown = true;
       fetchIt().then(
         found => shown && setPart(() => found),
-        () => undefined
+        () => {
+          // To be told draws the page anew, which asks again.
+          if (!told.current) {
+            told.current = true;
+            window.dispatchEvent(new Event(ABSENT));
+          }
+        }
       );
       return () => {
         shown = false;
