@@ -140,6 +140,9 @@ async def test_what_is_refused_is_told_and_nothing_is_shown_as_it_is_not(stack):
         until(lambda: not form.button.disabled, "the answer is there")
         assert "It did not work:" in form.told.value
         assert "<b>" not in form.told.value
+        sessions.language = "ko"
+        form.submit()
+        until(lambda: "쓸 수 없습니다" in form.told.value, lambda: form.told.value)
         form.name.value = "good"
         form.submit()
         until(

@@ -102,9 +102,8 @@ def test_widgets_are_for_those_who_look_through_a_page():
 
 
 def test_amounts_are_written_as_people_read_them():
-    assert show_slots({"mem": "4g", "cuda.shares": "0.5", "cpu": "2"}) == (
-        "2 CPU, 4 GiB, 0.5 cuda.shares"
-    )
+    slots = {"mem": "4g", "cuda.shares": "0.5", "cpu": "2"}
+    assert show_slots(slots, Words("en")) == ("2 CPU, 4 GiB, 0.5 NVIDIA GPU share")
     assert [show_bytes(n) for n in (0, 1023, 1536, 5 << 30, 250 << 20)] == [
         "0 B",
         "1023 B",

@@ -12,6 +12,7 @@ from backendai_hub.core.errors import HubError
 from backendai_hub.core.mounts import MountRequest
 from backendai_hub.core.sessions import Session, SessionType
 from backendai_lab.notebook.rows import put
+from backendai_lab.notebook.wording import quote, title_slot
 
 if TYPE_CHECKING:
     from backendai_lab.notebook.sessions import Sessions
@@ -95,8 +96,9 @@ class SessionForm(widgets.VBox):
         slots = [
             room.slot for room in resources.room if room.slot not in {"cpu", "mem"}
         ]
-        none = (self._sessions.say("noAccelerator"), "")
-        self.accelerator.options = [none, *((slot, slot) for slot in slots)]
+        say = self._sessions.say
+        named = [(title_slot(slot, say), slot) for slot in slots]
+        self.accelerator.options = [(say("noAccelerator"), ""), *named]
         self._images = {image.name: image for image in resources.images}
         if self.image.value is None and images:
             self.image.value = images[0][1]
@@ -149,5 +151,6 @@ class SessionForm(widgets.VBox):
         self.name.value = ""
 
     def _tell(self, reason: str) -> None:
-        told = self._sessions.say("failed", reason=reason)
+        say = self._sessions.say
+        told = say("failed", reason=quote(reason, say))
         put(self.told, f"<span role='alert'>{escape(told)}</span>")

@@ -10,6 +10,7 @@ import ipywidgets as widgets
 
 from backendai_lab.notebook.form import SessionForm
 from backendai_lab.notebook.rows import SessionRow, put
+from backendai_lab.notebook.wording import quote
 
 if TYPE_CHECKING:
     from backendai_lab.notebook.sessions import Sessions
@@ -79,7 +80,8 @@ class SessionsPanel(widgets.VBox):
             f"<b>{escape(say('title'))}</b> <span role='status' style='color:"
             f"var(--jp-ui-font-color2, #666)'>{escape(state)}</span>",
         )
-        told = say("failed", reason=model.error) if model.error else ""
+        error = quote(model.error, say)
+        told = say("failed", reason=error) if error else ""
         put(self._error, f"<span role='alert'>{escape(told)}</span>" if told else "")
 
     def _write_rows(self) -> None:

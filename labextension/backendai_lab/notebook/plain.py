@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
@@ -18,6 +17,7 @@ from backendai_hub.core.sessions import (
 )
 from backendai_hub.core.slots import describe_amount, parse_amount
 from backendai_lab.notebook.texts import Words
+from backendai_lab.notebook.wording import quote, show_time, title_slot
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
@@ -33,30 +33,22 @@ def show_bytes(amount: float) -> str:
     return f"{shown.removesuffix('.0')} {UNITS[step]}"
 
 
-def show_slots(slots: dict[str, str]) -> str:
-    """Write what a session has: ``2 CPU, 4 GiB, 0.5 cuda.shares``."""
+def show_slots(slots: dict[str, str], say: Words) -> str:
+    """Write what a session has: ``2 CPU, 4 GiB, 0.5 NVIDIA GPU share``."""
     amounts = {slot: parse_amount(slot, amount) for slot, amount in slots.items()}
     return ", ".join(
-        _show_slot(slot, amounts[slot])
+        _show_slot(slot, amounts[slot], say)
         for slot in sorted(amounts, key=lambda s: (s not in _FIRST, s))
         if amounts[slot]
     )
 
 
-def _show_slot(slot: str, amount: int) -> str:
+def _show_slot(slot: str, amount: int, say: Words) -> str:
     shown = describe_amount(slot, amount)
-    return shown if slot == "mem" else f"{shown} {_UNITS_OF.get(slot, slot)}"
+    return shown if slot == "mem" else f"{shown} {title_slot(slot, say)}"
 
 
-_UNITS_OF: Final = {"cpu": "CPU"}
 _FIRST: Final = ("cpu", "mem")
-
-
-def show_time(iso: str) -> str:
-    """Write a moment by the clock of whoever runs the notebook."""
-    moment = datetime.fromisoformat(iso).astimezone()
-    today = datetime.now(UTC).astimezone().date()
-    return moment.strftime("%H:%M" if moment.date() == today else "%Y-%m-%d %H:%M")
 
 
 def word_of(session: Session) -> str:
@@ -83,9 +75,9 @@ def tell_status(session: Session, why: Why | None, say: Words) -> str:
     if waits and why is not None:
         if why.position is not None and why.waiting is not None:
             parts.append(say("position", position=why.position, waiting=why.waiting))
-        parts.extend(why.reasons[:2])
+        parts.extend(quote(reason, say) for reason in why.reasons[:2])
     elif session.reason:
-        parts.append(session.reason)
+        parts.append(quote(session.reason, say))
     if session.exit_code is not None:
         parts.append(say("exit", code=session.exit_code))
     return " · ".join(parts)
@@ -131,7 +123,7 @@ def tabulate_sessions(
             session.name,
             tell_status(session, why.get(session.id), say),
             session.image,
-            show_slots(session.slots),
+            show_slots(session.slots, say),
             tell_use(usage.get(session.id), say),
             show_time(session.started_at or session.created_at),
         ]

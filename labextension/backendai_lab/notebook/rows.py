@@ -15,11 +15,11 @@ from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
 from backendai_lab.notebook.plain import (
     show_bytes,
     show_slots,
-    show_time,
     tell_status,
     word_of,
 )
 from backendai_lab.notebook.texts import Words
+from backendai_lab.notebook.wording import quote, show_time
 
 _COLOURS: Final[Mapping[str, tuple[str, str]]] = {
     SessionStatus.RUNNING: ("●", "var(--jp-success-color0, #2e7d32)"),
@@ -70,7 +70,7 @@ class SessionRow(widgets.GridBox):
     def show(self, session: Session, why: Why | None, use: UsageNow | None) -> None:
         """Show the session as it is now."""
         self._id = session.id
-        put(self._name, _write_name(session))
+        put(self._name, _write_name(session, self._say))
         put(self._status, _write_status(session, why, self._say))
         ended = session.status in TERMINAL
         stopping = session.status is SessionStatus.TERMINATING
@@ -122,12 +122,12 @@ def put(label: widgets.HTML, html: str) -> None:
         label.value = html
 
 
-def _write_name(session: Session) -> str:
+def _write_name(session: Session, say: Words) -> str:
     name = f"<b>{escape(session.name)}</b>"
     if session.url and is_web(session.url) and session.status is SessionStatus.RUNNING:
         url = escape(session.url, quote=True)
         name = f'<a href="{url}" target="_blank" rel="noopener">{name}</a>'
-    what = f"{escape(session.image)} · {escape(show_slots(session.slots))}"
+    what = f"{escape(session.image)} · {escape(show_slots(session.slots, say))}"
     return f'{name}<br><span style="{_QUIET}">{what}</span>'
 
 
@@ -144,7 +144,7 @@ def _write_status(session: Session, why: Why | None, say: Words) -> str:
     lines += [f'<span style="{_QUIET}">{escape(text)}</span>' for text in reasons]
     if why is not None and session.status is SessionStatus.PENDING:
         if why.changes:
-            change = say("would", change=why.changes[0].text)
+            change = say("would", change=quote(why.changes[0].text, say))
             lines.append(f'<span style="{_QUIET}">{escape(change)}</span>')
         if why.starts_at:
             expected = say("expected", time=show_time(why.starts_at))

@@ -33,3 +33,8 @@ test.each(['2099-01-01 12:00 UTC', '2099-01-01T12:00:00.000Z'])(
     expect(shown).toMatch(/^is to start at Jan 1, 2099, \d+:00 [AP]M at the earliest$/);
   }
 );
+
+test('a day that is none stays as somebody has written it', () => {
+  const told = 'train-2026-13-45 10:00 UTC failed';
+  expect(say(told)).toBe(told);
+});

@@ -2,7 +2,7 @@
 import type { TFunction } from 'i18next';
 import { useCallback } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Piece } from './phrases/book';
+import type { Book, Piece } from './phrases/book';
 import { loadBook, useBook } from './phrases/load';
 import { slotTitle } from './slots';
 import { toTheMinute } from './times';
@@ -23,9 +23,11 @@ export function wordSentence(text: string, t: TFunction, language: string): stri
       const plain = /^\p{Lu}\p{Ll}/u.test(title) && !slot.includes('.');
       return at > 0 && plain ? title.charAt(0).toLowerCase() + title.slice(1) : title;
     })
-    .replace(MOMENT, (_, day: string, time: string) =>
-      toTheMinute(`${day}T${time}Z`, language)
-    );
+    .replace(MOMENT, (written, day: string, time: string) => {
+      const moment = `${day}T${time}Z`;
+      // Somebody may have written a day that is none.
+      return Number.isNaN(Date.parse(moment)) ? written : toTheMinute(moment, language);
+    });
 }
 
 /** Whether something is left of it in the service's own words: all but names and times. */
@@ -63,6 +65,19 @@ function wordValue(text: string, t: TFunction, language: string): string | null 
   return isSentence(text) ? null : text;
 }
 
+/** Says a sentence by *book*, part by part; without one it stays English. */
+export function sayParts(
+  text: string,
+  book: Book | null,
+  t: TFunction,
+  language: string
+): Piece[] {
+  const pieces = book?.say(text, each => wordValue(each, t, language)) ?? [
+    { text, english: isSentence(text) }
+  ];
+  return pieces.map(piece => ({ ...piece, text: wordSentence(piece.text, t, language) }));
+}
+
 /** Says what the service says in the reader's language, part by part. */
 export function useSaying(): (text: string) => Piece[] {
   const { t, i18n } = useTranslation();
@@ -73,13 +88,7 @@ export function useSaying(): (text: string) => Piece[] {
       if (!book && isSentence(text)) {
         void loadBook(language);
       }
-      const pieces = book?.say(text, each => wordValue(each, t, language)) ?? [
-        { text, english: isSentence(text) }
-      ];
-      return pieces.map(({ text: each, english }) => ({
-        text: wordSentence(each, t, language),
-        english
-      }));
+      return sayParts(text, book, t, language);
     },
     [book, t, language]
   );
