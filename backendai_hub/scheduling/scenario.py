@@ -120,7 +120,11 @@ def from_trace(lines: Sequence[Line]) -> Scenario:
         nodes=tuple(nodes.values()),
         arrivals=tuple(sorted(arrivals, key=lambda a: a.at)),
         running=tuple(running),
-        windows=tuple(_window(r) for r in records if isinstance(r, TraceWindow)),
+        windows=tuple(
+            _window(line.number, line.record, nodes)
+            for line in lines
+            if isinstance(line.record, TraceWindow)
+        ),
         scopes=count_use(_scopes(lines), running),
         groups=_policies(records, quotas),
         weights=_weights(records),
@@ -148,7 +152,16 @@ def _node(record: TraceNode) -> NodeState:
     )
 
 
-def _window(record: TraceWindow) -> ReservedWindow:
+def _window(
+    number: int, record: TraceWindow, nodes: Mapping[str, NodeState]
+) -> ReservedWindow:
+    there = {device.id for name in record.nodes for device in nodes[name].devices}
+    for device in record.devices:
+        if device not in there:
+            raise TraceError(
+                f"line {number}: devices: its nodes have no {device!r}; write them as"
+                f" {min(there, default='node/device')}"
+            )
     told = (name.partition(":") for name in record.open_to)
     return ReservedWindow(
         name=record.name,

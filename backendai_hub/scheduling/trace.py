@@ -17,9 +17,15 @@ import msgspec
 
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.slots import ResourceSlots, parse_slots
+from backendai_hub.scheduling.plugins import (
+    UnknownPolicyError,
+    find_placement,
+    find_sequencer,
+)
 from backendai_hub.scheduling.trace_records import (
     Amounts,
     Record,
+    TraceGroup,
     TraceLimit,
     TraceNode,
     TraceQuota,
@@ -241,8 +247,23 @@ def _check_names(
             raise TraceError(f"line {number}: node: there is no node {record.node!r}")
         case TraceWindow():
             _check_nodes(number, record.nodes, nodes)
+            if record.ends <= record.starts:
+                raise TraceError(
+                    f"line {number}: ends: {record.ends} is not after {record.starts},"
+                    " when it starts"
+                )
+        case TraceGroup():
+            _check_policies(number, record)
         case _:
             pass
+
+
+def _check_policies(number: int, record: TraceGroup) -> None:
+    for field, find in (("sequencer", find_sequencer), ("placement", find_placement)):
+        try:
+            find(getattr(record, field))
+        except UnknownPolicyError as error:
+            raise TraceError(f"line {number}: {field}: {error}") from None
 
 
 def _check_request(

@@ -259,6 +259,23 @@ def test_csv_tells_the_same_as_json_lines():
             '{"kind":"running","id":"r","owner":"b","node":"a","held":{"x":{}}}',
             "line 2: held: a has no 'x'",
         ),
+        (
+            '{"kind":"window","name":"w","starts":60,"ends":60,"nodes":["a"]}',
+            "line 2: ends: 60 is not after 60, when it starts",
+        ),
+        (
+            '{"kind":"window","name":"w","starts":0,"ends":60,"nodes":["a"],'
+            '"devices":["a/gpu0"]}',
+            "line 2: devices: its nodes have no 'a/gpu0'; write them as a/host",
+        ),
+        (
+            '{"kind":"group","sequencer":"fairest"}',
+            "line 2: sequencer: no sequencer called 'fairest' is installed; there are",
+        ),
+        (
+            '{"kind":"group","placement":"anywhere"}',
+            "line 2: placement: no placement called 'anywhere' is installed",
+        ),
     ],
 )
 def test_a_line_that_cannot_be_is_refused_with_its_number_and_field(
