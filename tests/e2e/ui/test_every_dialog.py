@@ -54,7 +54,7 @@ def test_dialogs_about_sessions_keep_nobody_out(make_person: MakePerson):
     see.look("Change priority", more, see.item("Change priority…"))
 
     page.evaluate(
-        "text => localStorage.setItem('bai.launches', text)", json.dumps(LAUNCHED)
+        "text => localStorage.setItem('bai.launches:mina', text)", json.dumps(LAUNCHED)
     )
     mina.open("launch")
     see.look("Keep as a template", see.button("Keep as a template…"))

@@ -1,6 +1,6 @@
-/** What somebody has launched before, and what they want to launch again: in this browser. */
+/** What somebody has launched before, and wants to launch again: kept in their browser. */
 import { useCallback } from 'react';
-import { useRemembered } from '../lists/remembered';
+import { useForgetting, useOwn } from '../lists/remembered';
 import { newId } from '../secure';
 import type { Wish } from './wish';
 
@@ -16,6 +16,8 @@ export interface Launched {
 
 /** So many of those that nobody has kept. */
 export const RECENT = 5;
+
+const NONE: Launched[] = [];
 
 /** The list with one more: the same wish is not in it twice, and old ones go. */
 export function add(list: readonly Launched[], one: Launched): Launched[] {
@@ -38,7 +40,8 @@ export interface LaunchHistory {
 }
 
 export function useLaunchHistory(): LaunchHistory {
-  const [all, setAll] = useRemembered<Launched[]>('bai.launches', []);
+  useForgetting('bai.launches');
+  const [all, setAll] = useOwn('bai.launches', NONE);
   const put = useCallback(
     (wish: Wish, title: string, kept: boolean) =>
       setAll(add(all, { id: newId(), at: new Date().toISOString(), title, wish, kept })),

@@ -5,7 +5,7 @@ import { useHost } from '../host';
 import { Field } from '../kit/Field';
 import { FormDialog } from '../kit/FormDialog';
 import { MenuButton, type MenuEntry } from '../kit/Menu';
-import { useRemembered } from './remembered';
+import { useForgetting, useOwn } from './remembered';
 import type { Viewing } from './useView';
 import type { ListView } from './view';
 
@@ -21,11 +21,14 @@ interface Props {
   narrowed: boolean;
 }
 
-/** Filters under a name, kept in this browser. */
+const NONE: Saved[] = [];
+
+/** Filters under a name, kept in this browser for who has named them. */
 export function SavedViews({ name, viewing, narrowed }: Props): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const [saved, setSaved] = useRemembered<Saved[]>(`bai.filters.${name}`, []);
+  useForgetting(`bai.filters.${name}`);
+  const [saved, setSaved] = useOwn(`bai.filters.${name}`, NONE);
   const [naming, setNaming] = useState(false);
   const { view, replace } = viewing;
   const { search, filters, order } = view;

@@ -1,7 +1,7 @@
 /** Which columns of a list are shown: what somebody chose here before, else the usual ones. */
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import type { ListColumn, ListOf } from './list';
-import { useRemembered } from './remembered';
+import { recall, useOwn } from './remembered';
 
 export interface Columns<Row> {
   shown: ListColumn<Row>[];
@@ -20,7 +20,9 @@ export function useColumns<Row>({
   name,
   columns
 }: Pick<ListOf<Row>, 'name' | 'columns'>): Columns<Row> {
-  const [choices, setChoices] = useRemembered<Choices>(`bai.columns.${name}`, {});
+  // Earlier versions kept them for the whole browser: nobody's secrets, so a beginning.
+  const [usual] = useState(() => recall<Choices>(`bai.columns.${name}`, {}));
+  const [choices, setChoices] = useOwn(`bai.columns.${name}`, usual);
   return useMemo(() => {
     const isShown = (key: string): boolean => {
       const column = columns.find(each => each.key === key);

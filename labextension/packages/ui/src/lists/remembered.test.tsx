@@ -1,7 +1,9 @@
 // @vitest-environment happy-dom
-import { act, cleanup, renderHook } from '@testing-library/react';
+import { act, cleanup, fireEvent, renderHook, screen, waitFor } from '@testing-library/react';
 import { afterEach, expect, test } from 'vitest';
 import { useLaunchHistory } from '../launch/history';
+import { showPage } from '../testing-page';
+import { useColumns } from './columns';
 import { useRemembered } from './remembered';
 
 afterEach(() => {
@@ -38,11 +40,93 @@ test('what another window has changed is shown here, and what it has removed is 
   expect(here.current[0]).toEqual([]);
 });
 
-test('no template is lost to a second form', () => {
-  const [one, other] = [renderHook(useLaunchHistory), renderHook(useLaunchHistory)];
-  act(() => one.result.current.save({ image: 'python' }, 'mine'));
-  act(() => other.result.current.save({ image: 'r' }, 'also mine'));
+/** A form that keeps templates, and which there are. */
+function Templates({ title }: { title: string }): JSX.Element {
+  const { templates, save } = useLaunchHistory();
+  return (
+    <>
+      <button onClick={() => save({ image: 'python' }, title)}>Keep {title}</button>
+      <p role="status" aria-label={title}>
+        {templates.map(each => each.title).join(', ')}
+      </p>
+    </>
+  );
+}
 
-  const titles = one.result.current.templates.map(({ title }) => title);
-  expect(titles.sort()).toEqual(['also mine', 'mine']);
+const whois = (name: string) => ({ answer: () => ({ name, roles: ['user'] }) });
+const told = (title: string): string | null =>
+  screen.getByRole('status', { name: title }).textContent;
+
+/** Press it once it is known who presses. */
+async function keepAs(title: string): Promise<void> {
+  await waitFor(() => {
+    fireEvent.click(screen.getByRole('button', { name: `Keep ${title}` }));
+    expect(told(title)).toContain(title);
+  });
+}
+
+test('no template is lost to a second form', async () => {
+  const both = (
+    <>
+      <Templates title="mine" />
+      <Templates title="also mine" />
+    </>
+  );
+  await showPage(both, whois('mina'));
+  await keepAs('mine');
+  await keepAs('also mine');
+
+  expect(told('mine')).toBe('also mine, mine');
+  expect(told('also mine')).toBe('also mine, mine');
+});
+
+test('who shares a browser with others sees nothing of theirs', async () => {
+  await showPage(<Templates title="secret" />, whois('mina'));
+  await keepAs('secret');
+  cleanup();
+
+  await showPage(<Templates title="other" />, whois('jun'));
+  await keepAs('other');
+  expect(told('other')).toBe('other');
+  cleanup();
+
+  await showPage(<Templates title="again" />, whois('mina'));
+  await waitFor(() => expect(told('again')).toBe('secret'));
+});
+
+test('templates of nobody known go to nobody, and are not left lying about', async () => {
+  const old = [
+    { id: '1', at: '', title: 'whose', wish: { environ: { TOKEN: 'x' } }, kept: true }
+  ];
+  localStorage.setItem('bai.launches', JSON.stringify(old));
+  await showPage(<Templates title="mine" />, whois('mina'));
+  await keepAs('mine');
+
+  expect(told('mine')).toBe('mine');
+  expect(JSON.stringify({ ...localStorage })).not.toContain('TOKEN');
+});
+
+function Columns(): JSX.Element {
+  const columns = useColumns({
+    name: 'things',
+    columns: [{ key: 'size', title: 'Size', cell: () => 'big' }]
+  });
+  const isShown = columns.isShown('size');
+  return <button onClick={() => columns.toggle('size')}>{isShown ? 'shown' : 'hidden'}</button>;
+}
+
+test('columns that the browser had are where each begins, and go their own way', async () => {
+  localStorage.setItem('bai.columns.things', '{"size":false}');
+  const shown = (): string | null => screen.getByRole('button').textContent;
+  await showPage(<Columns />, whois('mina'));
+  expect(shown()).toBe('hidden');
+  await waitFor(() => {
+    fireEvent.click(screen.getByRole('button'));
+    expect(shown()).toBe('shown');
+  });
+  cleanup();
+
+  const { client } = await showPage(<Columns />, whois('jun'));
+  await waitFor(() => expect(client.getQueryData(['me'])).toBeTruthy());
+  expect(shown()).toBe('hidden');
 });

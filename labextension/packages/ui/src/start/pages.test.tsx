@@ -37,7 +37,7 @@ const answer = (roles: string[] = ['user']): Answer => {
     '/api/resources': makeResources({ limits }),
     '/api/presets/check': { presets: [], resource_groups: [], limits: [] },
     '/api/invitations': [],
-    '/api/agents': [],
+    '/api/agents': { items: [], next: null },
     '/api/usage/live': { at: 1, items: [], nodes: [] },
     '/api/sessions/dry-run': {
       refused: [],
@@ -212,6 +212,6 @@ describe('the launch page', () => {
     await waitFor(() => expect(host.open).toHaveBeenCalledWith('/sessions/new'));
     const sent = asked.find(each => each.path === '/api/sessions' && each.method === 'POST');
     expect(sent?.body).toMatchObject({ type: 'batch', startup_command: 'python train.py' });
-    expect(localStorage.getItem('bai.launches')).toContain('python train.py');
+    expect(localStorage.getItem('bai.launches:mina')).toContain('python train.py');
   });
 });
