@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from backendai_hub.api.agent_summaries import AgentSummary, AgentSummaryPage
+from backendai_hub.api.nodes import AgentPage
 from backendai_hub.client.tenancy import Part
 from backendai_hub.client.transport import segment
 from backendai_hub.core.agents import Agent
@@ -14,10 +15,32 @@ from backendai_hub.core.agents import Agent
 class Nodes(Part):
     """See nodes, and say to which group they belong and what they take."""
 
-    async def list(self) -> Sequence[Agent]:
-        """Return all nodes."""
+    async def list(
+        self, /, *, page_size: int = 100, **filters: Any
+    ) -> AsyncIterator[Agent]:
+        """Yield nodes, page after page, as they are asked for.
+
+        Filters are search, resource_group, status, schedulable, architecture and
+        runtime; *order* is a field, with ``-`` before it descending.
+        """
+        after: str | None = None
+        while True:
+            page = await self._transport.get(
+                "agents",
+                AgentPage,
+                params={**filters, "limit": page_size, "after": after},
+                act_for=self._act_for,
+            )
+            for item in page.items:
+                yield item
+            after = page.next
+            if after is None:
+                return
+
+    async def get(self, node: str) -> Agent:
+        """Return one node, by its name or id."""
         return await self._transport.get(
-            "agents", tuple[Agent, ...], act_for=self._act_for
+            f"agents/{segment(node)}", Agent, act_for=self._act_for
         )
 
     async def summaries(

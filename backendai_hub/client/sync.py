@@ -258,7 +258,8 @@ class SyncSSHKeys(Twin[SSHKeys]):
 class SyncNodes(Twin[Nodes]):
     """See nodes, and say what they take."""
 
-    list = blocking(Nodes.list)
+    list = gathering(Nodes.list)
+    get = blocking(Nodes.get)
     summaries = gathering(Nodes.summaries)
     update = blocking(Nodes.update)
     drain = blocking(Nodes.drain)

@@ -8,10 +8,16 @@ import click
 
 from backendai_hub.commandline.asking import Asking, make_command
 from backendai_hub.commandline.lazy import LazyGroup
+from backendai_hub.commandline.listing import (
+    make_list_options,
+    page_size,
+    read_columns,
+    read_filters,
+    show_items,
+)
 from backendai_hub.commandline.names import NounName
 from backendai_hub.commandline.places import LabelType
-from backendai_hub.core.agents import AgentStatus
-from backendai_hub.core.errors import NotFoundError
+from backendai_hub.core.agents import Agent, AgentStatus
 
 _COLUMNS: Final = (
     "name",
@@ -22,6 +28,9 @@ _COLUMNS: Final = (
     "used",
     "capacity",
 )
+_FIELDS: Final = Agent.__struct_fields__
+_FILTERS: Final = ("resource_group", "status", "schedulable", "architecture", "runtime")
+_SORTS: Final = ("name", "status", "resource_group", "architecture", "last_seen_at")
 _SUMMARY: Final = (
     "name",
     "status",
@@ -34,16 +43,25 @@ _SUMMARY: Final = (
 _NODE: Final = click.Argument(["node"])
 
 
-async def _list(asking: Asking) -> None:
-    asking.output.show_list(await asking.client.nodes.list(), _COLUMNS)
+async def _list(
+    asking: Asking,
+    *,
+    filters: tuple[str, ...],
+    columns: str | None,
+    limit: int,
+    everything: bool,
+    **paging: str | None,
+) -> None:
+    chosen = read_columns(columns, _COLUMNS, _FIELDS)
+    most = None if everything else limit
+    items = asking.client.nodes.list(
+        page_size=page_size(most), **read_filters(filters, _FILTERS), **paging
+    )
+    await show_items(asking, items, columns=chosen, limit=most)
 
 
 async def _info(asking: Asking, *, node: str) -> None:
-    for found in await asking.client.nodes.list():
-        if node in {found.id, found.name}:
-            asking.output.show_one(found)
-            return
-    raise NotFoundError(f"there is no node {node!r}")
+    asking.output.show_one(await asking.client.nodes.get(node))
 
 
 async def _update(
@@ -102,7 +120,12 @@ node = LazyGroup(
     "node",
     help="The nodes on which sessions run.",
     made={
-        "list": lambda: make_command("list", _list, [], help="List nodes."),
+        "list": lambda: make_command(
+            "list",
+            _list,
+            make_list_options(_FILTERS, _SORTS, _FIELDS),
+            help="List nodes.",
+        ),
         "info": lambda: make_command("info", _info, [_NODE], help="Show one node."),
         "drain": lambda: make_command(
             "drain",

@@ -254,3 +254,5 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Why it takes nothing new, where that has been said with a reason."""
     usage: UsageNow | None = None
     """What is used of the whole machine now; None unless it was measured lately."""
+    sessions: int = 0
+    """How many sessions have containers on it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import asc, desc, func, insert, select, tuple_, update
+from sqlalchemy import and_, asc, bindparam, desc, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.agents import AgentStatus
@@ -20,6 +20,7 @@ from backendai_hub.db.tables import (
     DeviceRow,
     EnrollTokenRow,
     LedgerRow,
+    ResourceGroupRow,
     VersionRow,
 )
 
@@ -52,14 +53,18 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes a list shows: those of *groups*, and of these all that match.
+    """Which nodes a list shows; None narrows nothing.
 
-    ``search`` is a part of the name, in any case; None narrows nothing.
+    ``groups`` are ids, ``search`` is a part of the name, in any case. Where they are
+    ``reported``, those that have enrolled and never said anything are left out.
     """
 
-    groups: Collection[str]
-    status: AgentStatus | None = None
-    architecture: str | None = None
+    groups: Collection[str] | None = None
+    statuses: Collection[AgentStatus] | None = None
+    architectures: Collection[str] | None = None
+    runtimes: Collection[str] | None = None
+    schedulable: bool | None = None
+    reported: bool = False
     search: str | None = None
 
 
@@ -103,6 +108,25 @@ def _record(mapping: Any) -> AgentRecord:
 
 _AGENTS = AgentRow.__table__
 
+NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a node was last seen that never was: it is listed before all others."""
+_GROUP_NAME: Final = func.coalesce(
+    select(ResourceGroupRow.name)
+    .where(ResourceGroupRow.id == AgentRow.resource_group_id)
+    .scalar_subquery(),
+    "",
+)
+SORTS: Final[Mapping[str, Any]] = {
+    "name": AgentRow.name,
+    "status": AgentRow.status,
+    "resource_group": _GROUP_NAME,
+    "architecture": AgentRow.architecture,
+    "last_seen_at": func.coalesce(
+        AgentRow.last_seen_at, bindparam("never", NEVER, AgentRow.last_seen_at.type)
+    ),
+}
+"""What lists of nodes can be ordered by."""
+
 
 async def get_agent(
     connection: AsyncConnection, agent_id: str, *, lock: bool = False
@@ -131,30 +155,44 @@ async def list_page(
     chosen: AgentFilter,
     *,
     limit: int,
-    after: tuple[str, str] | None = None,
-    descending: bool = False,
+    after: tuple[Any, str] | None = None,
+    order: str = "name",
 ) -> list[AgentRecord]:
-    """List the nodes that have reported, by name, behind the name and id *after*."""
-    place = tuple_(AgentRow.name, AgentRow.id)
+    """List nodes in one of :data:`SORTS`, behind what *after* is and its id.
+
+    A ``-`` before the order turns it round.
+    """
+    descending = order.startswith("-")
+    column = SORTS[order.removeprefix("-")]
     turn = desc if descending else asc
-    query = (
-        select(_AGENTS)
-        .where(AgentRow.resource_group_id.in_(chosen.groups))
-        .where(AgentRow.first_seen_at.is_not(None))
-        .order_by(turn(AgentRow.name), turn(AgentRow.id))
-        .limit(limit)
-    )
-    if chosen.status is not None:
-        query = query.where(AgentRow.status == str(chosen.status))
-    if chosen.architecture is not None:
-        query = query.where(AgentRow.architecture == chosen.architecture)
-    if chosen.search:
-        lowered = func.lower(AgentRow.name)
-        query = query.where(lowered.contains(chosen.search.lower(), autoescape=True))
+    query = select(_AGENTS).where(*_conditions(chosen))
     if after is not None:
-        query = query.where(place < after if descending else place > after)
+        value, agent_id = after
+        beyond = column < value if descending else column > value
+        tie = AgentRow.id < agent_id if descending else AgentRow.id > agent_id
+        query = query.where(or_(beyond, and_(column == value, tie)))
+    query = query.order_by(turn(column), turn(AgentRow.id)).limit(limit)
     rows = await connection.execute(query)
     return [_record(r._mapping) for r in rows]
+
+
+def _conditions(chosen: AgentFilter) -> Iterator[Any]:
+    among: Sequence[tuple[Any, Collection[str] | None]] = (
+        (AgentRow.resource_group_id, chosen.groups),
+        (AgentRow.status, chosen.statuses),
+        (AgentRow.architecture, chosen.architectures),
+        (AgentRow.isolation["runtime"].as_string(), chosen.runtimes),
+    )
+    for column, values in among:
+        if values is not None:
+            yield column.in_([str(value) for value in values])
+    if chosen.schedulable is not None:
+        yield AgentRow.schedulable == chosen.schedulable
+    if chosen.reported:
+        yield AgentRow.first_seen_at.is_not(None)
+    if chosen.search:
+        lowered = func.lower(AgentRow.name)
+        yield lowered.contains(chosen.search.lower(), autoescape=True)
 
 
 async def insert_agent(tx: Transaction, record: AgentRecord) -> None:

@@ -54,6 +54,7 @@ from backendai_hub.handlers.logins import (
     LoginTokenHandler,
     OwnLoginsHandler,
 )
+from backendai_hub.handlers.nodes import AgentHandler, AgentsHandler
 from backendai_hub.handlers.nouns import NOUN_HANDLERS
 from backendai_hub.handlers.operators import (
     DrainHandler,
@@ -71,7 +72,6 @@ from backendai_hub.handlers.preemptions import (
     PreemptionTrialHandler,
 )
 from backendai_hub.handlers.sessions import (
-    AgentsHandler,
     MeHandler,
     ResourcesHandler,
     SessionEventsHandler,
@@ -91,7 +91,6 @@ from backendai_hub.handlers.ssh_keys import SSHKeyHandler
 from backendai_hub.handlers.storage import STORAGE_HANDLERS
 from backendai_hub.handlers.streams import EventsHandler
 from backendai_hub.handlers.tenancy import (
-    AgentHandler,
     DomainDotfilesHandler,
     GroupAccessHandler,
     KeypairDotfilesHandler,

@@ -19,13 +19,11 @@ from backendai_hub.api.sessions import (
     SpawnedSession,
 )
 from backendai_hub.core.access import Action
-from backendai_hub.core.agents import Agent
 from backendai_hub.core.errors import MalformedRequestError
 from backendai_hub.core.sessions import Session
 from backendai_hub.core.tenancy import Me
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.handlers.page_cache import PageKey
-from backendai_hub.operations import nodes
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.logs import LogQuery, read_log
 from backendai_hub.operations.resources import load_resources
@@ -251,14 +249,3 @@ class SpawnedByKeyHandler(APIHandler):
     async def get(self, key: str) -> SpawnedSession:
         """Find the session an idempotency key has made."""
         return await verbs.get_spawned(self.platform, self.require_user(), key=key)
-
-
-class AgentsHandler(APIHandler):
-    """The nodes."""
-
-    path = "api/agents"
-
-    @operation(Action.READ_AGENTS)
-    async def get(self) -> list[Agent]:
-        """List the nodes, what they have, and how they keep users apart."""
-        return await nodes.list_agents(self.platform)

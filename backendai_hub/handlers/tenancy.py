@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from backendai_hub.core.access import Action
-from backendai_hub.core.agents import Agent
 from backendai_hub.core.dotfiles import Dotfile
 from backendai_hub.core.groups import GroupAccess
 from backendai_hub.core.tenancy import Keypair, Membership
 from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import dotfiles, group_access, members, presets
-from backendai_hub.operations.agent_changes import AgentChange, change_agent
 from backendai_hub.operations.secrets import issue_keypair_secret
 from backendai_hub.operations.usage import UsageReport, verify_usage
 
@@ -144,14 +142,3 @@ class UsageHandler(APIHandler):
     async def get(self) -> UsageReport:
         """Compare what is counted as used with what really is; changes nothing."""
         return await verify_usage(self.platform)
-
-
-class AgentHandler(APIHandler):
-    """One node."""
-
-    path = "api/agents/{reference}"
-
-    @operation(Action.UPDATE_AGENT)
-    async def patch(self, reference: str, body: AgentChange) -> Agent:
-        """Move a node to another group, label it, or let it take nothing new."""
-        return await change_agent(self.platform, self.principal, reference, body)

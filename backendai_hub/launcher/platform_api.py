@@ -12,6 +12,7 @@ import msgspec
 
 from backendai_hub.api.accounts import NewAccount
 from backendai_hub.api.folders import StorageHost
+from backendai_hub.api.nodes import AgentPage
 from backendai_hub.api.problems import Problem
 from backendai_hub.api.sessions import SessionPage
 from backendai_hub.core.agents import Agent, AgentStatus
@@ -44,8 +45,18 @@ class PlatformApi:
 
     async def agents(self) -> list[Agent]:
         """Return the nodes; raises :class:`UnavailableError`."""
-        answer = await self._ask("GET", "api/agents")
-        return msgspec.json.decode(answer.body, type=list[Agent])
+        found: list[Agent] = []
+        after = ""
+        while True:
+            query = f"api/agents?limit={_PAGE}"
+            answer = await self._ask(
+                "GET", query + (f"&after={after}" if after else "")
+            )
+            page = msgspec.json.decode(answer.body, type=AgentPage)
+            found += page.items
+            if page.next is None:
+                return found
+            after = page.next
 
     async def live_sessions(self) -> list[Session]:
         """Return every session that has not ended, whoever owns it."""

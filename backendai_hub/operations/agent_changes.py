@@ -14,7 +14,6 @@ from backendai_hub.core.errors import (
     InvalidRequestError,
     NotFoundError,
 )
-from backendai_hub.core.names import fold
 from backendai_hub.core.nouns import noun_of
 from backendai_hub.core.operators import StopKind
 from backendai_hub.db import agents
@@ -22,7 +21,7 @@ from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.session_lists import count_on_agent
 from backendai_hub.db.stops import drop_stop
-from backendai_hub.operations.nodes import list_agents
+from backendai_hub.operations.node_lists import find_named, read_agent
 from backendai_hub.operations.nouns import find_visible
 from backendai_hub.operations.platform import Platform
 
@@ -75,7 +74,7 @@ async def change_agent(
                 )
             )
             tx.wake("scheduler")
-    return next(a for a in await list_agents(platform) if a.id == record.id)
+    return await read_agent(platform, record.id)
 
 
 def _relabel(
@@ -91,20 +90,8 @@ def _relabel(
 
 async def find_agent(tx: Transaction, reference: str) -> AgentRecord:
     """Find a node by its name or id, and keep others from changing it."""
-    wanted = fold(reference)
-    named = [
-        record
-        for record in await agents.list_agents(tx.connection)
-        if wanted in {record.id, fold(record.name)}
-    ]
-    if not named:
-        raise NotFoundError(f"there is no node {reference[:64]!r}")
-    if len(named) > 1:
-        ids = ", ".join(record.id for record in named)
-        raise InvalidRequestError(
-            f"several nodes are named {reference[:64]!r}; say which by id: {ids}"
-        )
-    return await agents.get_agent(tx.connection, named[0].id, lock=True)
+    record = await find_named(tx.connection, reference)
+    return await agents.get_agent(tx.connection, record.id, lock=True)
 
 
 async def _group(tx: Transaction, principal: Principal, name: str) -> str:

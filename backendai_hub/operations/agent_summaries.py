@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,15 +11,13 @@ from backendai_hub.api.agent_summaries import (
     AgentSummaryPage,
     AgentSummaryQuery,
 )
-from backendai_hub.core.agents import AgentStatus
 from backendai_hub.core.cursors import read_cursor, write_cursor
 from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
-from backendai_hub.core.quotas import ScopeKind
-from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.db import agents
 from backendai_hub.db.agents import AgentFilter, AgentRecord
 from backendai_hub.db.groups import list_allowed
+from backendai_hub.operations.node_lists import count_slots, read_status
 from backendai_hub.operations.platform import Platform
 
 MOST_PER_PAGE = 200
@@ -44,7 +41,7 @@ async def list_summaries(
         raise InvalidRequestError(
             f"order: {query.order[:32]!r} is none of {', '.join(_ORDERS)}"
         )
-    status = _read_status(query.status)
+    status = None if query.status is None else read_status(query.status)
     after = None if query.after is None else read_cursor(query.after, tuple[str, str])
     async with platform.database.read() as connection:
         targets = [user.domain_id, *user.projects, user.keypair_id]
@@ -57,8 +54,9 @@ async def list_summaries(
             groups=[
                 i for i, name in groups.items() if query.resource_group in {None, name}
             ],
-            status=status,
-            architecture=query.architecture,
+            statuses=None if status is None else [status],
+            architectures=None if query.architecture is None else [query.architecture],
+            reported=True,
             search=query.search,
         )
         found = await agents.list_page(
@@ -66,7 +64,7 @@ async def list_summaries(
             chosen,
             limit=query.limit + 1,
             after=after,
-            descending=query.order == "-name",
+            order=query.order,
         )
         page = found[: query.limit]
         items = await _describe(connection, page, groups)
@@ -79,22 +77,7 @@ async def list_summaries(
 async def _describe(
     connection: AsyncConnection, page: Sequence[AgentRecord], groups: dict[str, str]
 ) -> list[AgentSummary]:
-    devices = await agents.list_devices(connection, [record.id for record in page])
-    balances = await agents.list_balances(
-        connection, [ScopeKind.DEVICE], [device.id for device in devices]
-    )
-    empty = ResourceSlots()
-    capacity: defaultdict[str, ResourceSlots] = defaultdict(lambda: empty)
-    used: defaultdict[str, ResourceSlots] = defaultdict(lambda: empty)
-    for device in devices:
-        slots = balances.get((ScopeKind.DEVICE, device.id), {})
-        if device.present:
-            capacity[device.agent_id] += ResourceSlots(
-                {slot: balance.quota or 0 for slot, balance in slots.items()}
-            )
-        used[device.agent_id] += ResourceSlots(
-            {slot: balance.used for slot, balance in slots.items()}
-        )
+    capacity, used = await count_slots(connection, [record.id for record in page])
     return [
         AgentSummary(
             name=record.name,
@@ -107,14 +90,3 @@ async def _describe(
         )
         for record in page
     ]
-
-
-def _read_status(word: str | None) -> AgentStatus | None:
-    if word is None:
-        return None
-    try:
-        return AgentStatus(word.upper())
-    except ValueError:
-        raise InvalidRequestError(
-            f"status: there is no {word[:32]!r}; use one of {', '.join(AgentStatus)}"
-        ) from None

@@ -24,11 +24,7 @@ from backendai_hub.api.agents import (
 )
 from backendai_hub.core.access import Action
 from backendai_hub.core.agents import (
-    Agent,
     AgentStatus,
-    Drain,
-    Isolation,
-    join_labels,
 )
 from backendai_hub.core.audit import Act
 from backendai_hub.core.clusters import ClusterRole
@@ -36,11 +32,7 @@ from backendai_hub.core.errors import ForbiddenError, InvalidRequestError
 from backendai_hub.core.events import Event, EventKind
 from backendai_hub.core.groups import SchedulerOptions
 from backendai_hub.core.images import Image
-from backendai_hub.core.operators import Stop, StopKind
-from backendai_hub.core.quotas import ScopeKind
 from backendai_hub.core.sessions import STARTING, SessionStatus
-from backendai_hub.core.slots import ResourceSlots
-from backendai_hub.core.times import format_time
 from backendai_hub.db import (
     agents,
     containers,
@@ -54,12 +46,11 @@ from backendai_hub.db.agents import AgentRecord
 from backendai_hub.db.containers import ContainerRecord
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.grants import NOTHING, load_grants
-from backendai_hub.db.groups import find_group, list_group_names
+from backendai_hub.db.groups import find_group
 from backendai_hub.db.images import load_images
 from backendai_hub.db.installs import RegistryLogin
 from backendai_hub.db.sessions import SessionRecord
 from backendai_hub.db.shares import list_rules
-from backendai_hub.db.stops import Left, count_left, list_stopped
 from backendai_hub.db.tables import ResourceGroupRow
 from backendai_hub.db.tenancy import default_id
 from backendai_hub.operations.cluster_places import ALONE, fit_in, load_places
@@ -355,72 +346,6 @@ async def load_routes(platform: Platform) -> RouteTable:
 
 
 # --- who can be counted on -------------------------------------------------------
-
-
-async def list_agents(platform: Platform) -> list[Agent]:
-    """List every node as the API shows it."""
-    async with platform.database.read() as connection:
-        records = await agents.list_agents(connection)
-        devices = await agents.list_devices(connection)
-        balances = await agents.list_balances(connection, [ScopeKind.DEVICE])
-        names = await list_group_names(connection)
-        drains = await list_stopped(connection, StopKind.NODE)
-        left = await count_left(connection, drains)
-    now = platform.database.clock().timestamp()
-    capacity: dict[str, ResourceSlots] = {}
-    used: dict[str, ResourceSlots] = {}
-    for device in devices:
-        slots = balances.get((ScopeKind.DEVICE, device.id), {})
-        has = ResourceSlots({s: b.quota or 0 for s, b in slots.items()})
-        uses = ResourceSlots({s: b.used for s, b in slots.items()})
-        empty = ResourceSlots()
-        if device.present:
-            capacity[device.agent_id] = capacity.get(device.agent_id, empty) + has
-        used[device.agent_id] = used.get(device.agent_id, empty) + uses
-    return [
-        Agent(
-            id=r.id,
-            name=r.name,
-            status=r.status,
-            schedulable=r.schedulable,
-            architecture=r.architecture,
-            version=r.version,
-            capacity=capacity.get(r.id, ResourceSlots()).to_text(),
-            used=used.get(r.id, ResourceSlots()).to_text(),
-            isolation=msgspec.convert(r.isolation, Isolation)
-            if r.isolation
-            else Isolation(
-                runtime="", tier="", limits="", network="", multi_user=False
-            ),
-            resource_group=names.get(r.resource_group_id or ""),
-            images=r.images,
-            last_seen_at=format_time(r.last_seen_at),
-            unknown_containers=r.unknown,
-            labels=join_labels(r.labels, r.set_labels),
-            max_containers=r.max_containers,
-            drain=_show_drain(drains.get(r.id), left.get(r.id, Left(0, None, 0))),
-            usage=platform.usage.keeper.find_node(r.id, now),
-        )
-        for r in records
-    ]
-
-
-def _show_drain(stop: Stop | None, left: Left) -> Drain | None:
-    if stop is None:
-        return None
-    late = stop.due is not None and (
-        left.endless > 0 or (left.last_end is not None and left.last_end > stop.due)
-    )
-    return Drain(
-        reason=stop.reason,
-        by=stop.actor,
-        since=format_time(stop.since) or "",
-        due=format_time(stop.due),
-        sessions=left.sessions,
-        last_end=format_time(left.last_end),
-        endless=left.endless,
-        late=late,
-    )
 
 
 def judge_agent(

@@ -28,7 +28,7 @@ from backendai_hub.db import agents, stops
 from backendai_hub.db.engine import Transaction
 from backendai_hub.db.nouns import Item
 from backendai_hub.operations.agent_changes import find_agent
-from backendai_hub.operations.nodes import list_agents
+from backendai_hub.operations.node_lists import read_agent
 from backendai_hub.operations.nouns import find_visible, require
 from backendai_hub.operations.platform import Platform
 
@@ -75,7 +75,7 @@ async def drain_agent(
         await agents.change_agent(tx, record, schedulable=False)
         after = {"schedulable": False, "reason": reason, "by": format_time(stop.due)}
         _note_node(tx, principal, stop, record.name, after)
-    return await _show_agent(platform, record.id)
+    return await read_agent(platform, record.id)
 
 
 def _read_due(given: str | None, now: datetime) -> datetime | None:
@@ -98,7 +98,7 @@ async def undrain_agent(
             await stops.drop_stop(tx, StopKind.NODE, record.id)
             await agents.change_agent(tx, record, schedulable=True)
             _note_node(tx, principal, record.id, record.name, {"schedulable": True})
-    return await _show_agent(platform, record.id)
+    return await read_agent(platform, record.id)
 
 
 def _note_node(
@@ -130,10 +130,6 @@ def _note_node(
         )
     )
     tx.wake("scheduler")
-
-
-async def _show_agent(platform: Platform, agent_id: str) -> Agent:
-    return next(a for a in await list_agents(platform) if a.id == agent_id)
 
 
 async def freeze_group(

@@ -118,7 +118,7 @@ def addresses(platform: Platform) -> list[str]:
     """
     if platform.runtime != "docker":
         return []
-    (node,) = platform.get("agents")
+    (node,) = platform.get("agents")["items"]
     client = docker.from_env()
     try:
         found = []

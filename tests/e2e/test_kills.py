@@ -150,7 +150,7 @@ def check_whole(platform: Platform, session: dict[str, Any], since: str) -> None
 
     def alive() -> bool:
         try:
-            agents = platform.get("agents")
+            agents = platform.get("agents")["items"]
         except (AssertionError, requests.RequestException):
             return False
         return [a["status"] for a in agents] == ["ALIVE"]

@@ -145,8 +145,7 @@ async def make_things(stack: Stack, admin: KeyAPI) -> dict[str, dict[Relation, s
     for place, name in (("slot-types", "cpu"), ("agents", None)):
         status, body = await admin.send("GET", f"api/{place}")
         assert status == 200, body
-        items = body if name is None else body["items"]
-        first = next(i for i in items if name in {None, i["name"]})
+        first = next(i for i in body["items"] if name in {None, i["name"]})
         things[place] = dict.fromkeys(Relation, first["id"])
     made = await admin.make(
         "reservations",

@@ -194,7 +194,8 @@ async def test_a_lost_node_is_left_and_no_two_attempts_overlap(tmp_path: Path):
         async def two() -> bool:
             assert program.process is not None
             assert program.process.poll() is None, program.said()
-            return len(await running.api.get("api/agents")) == 2
+            there = await running.api.get("api/agents")
+            return len(there["items"]) == 2
 
         await until(two, "there are two nodes")
         ended = await running.end(session)

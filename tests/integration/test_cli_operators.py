@@ -90,7 +90,7 @@ async def test_a_node_is_drained_and_reserved(tmp_path):
         async with stack.client("root") as spawner:
             made = await spawner.launch("one", slots={"cpu": "0.25"})
             await spawner.reach(made["id"], "RUNNING")
-        (node,) = await client.nodes.list()
+        (node,) = [one async for one in client.nodes.list()]
         drained = await root.read(
             *("admin", "node", "drain", node.name, "--reason", "new fans"),
             *("--by", "2099-01-01T00:00:00Z"),

@@ -23,7 +23,7 @@ async def test_rules_are_tried_before_they_count_and_what_was_done_is_listed(tmp
             KeyAPI(stack.url, key.name, key.secret) as api,
         ):
             await api.change("keypair-policies/default", max_job_priority=None)
-            (node,) = await api.get("api/agents")
+            (node,) = (await api.get("api/agents"))["items"]
             everything = {"slots": {"cpu": node["capacity"]["cpu"]}}
             victim = await spawner.launch("long", **everything)
             await spawner.reach(victim["id"], "RUNNING")

@@ -200,7 +200,7 @@ async def test_containers_on_two_nodes_run_together(tmp_path: Path):
         await stack.start_agent("--BackendAIAgent.name=second", name="second")
 
         async def both() -> bool:
-            there = await api.get("api/agents")
+            there = (await api.get("api/agents"))["items"]
             return [a["status"] for a in there] == ["ALIVE", "ALIVE"]
 
         await until(both, "both nodes are there")

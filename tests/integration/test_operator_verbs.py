@@ -17,7 +17,7 @@ from backendai_hub.core.errors import (
 )
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.operations.agent_changes import AgentChange, change_agent
-from backendai_hub.operations.nodes import list_agents
+from backendai_hub.operations.node_lists import read_agent
 from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_verbs import (
@@ -352,7 +352,7 @@ async def test_a_drained_node_is_empty_when_nothing_is_left(platform: Platform):
     await drain_agent(platform, ROOT, "n1", DrainRequest(reason="x"))
     await terminate_session(platform, ROOT, session.id, force=True)
     await node.report()
-    (shown,) = await list_agents(platform)
+    shown = await read_agent(platform, "n1")
     assert shown.drain is not None
     assert shown.drain.sessions == 0
 
@@ -388,7 +388,7 @@ async def test_a_node_is_late_if_what_is_left_may_run_beyond_its_time(
     assert (shown.drain.endless, shown.drain.late) == (1, True), "it only starts yet"
 
     await tell(platform, node, job, State.RUNNING)
-    (after,) = await list_agents(platform)
+    after = await read_agent(platform, "n1")
     assert after.drain is not None
     assert after.drain.last_end == "2026-01-01T01:00:00.000Z"
     assert (after.drain.endless, after.drain.late) == (0, late)

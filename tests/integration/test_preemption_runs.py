@@ -28,7 +28,7 @@ async def test_a_command_saves_leaves_and_runs_again_when_there_is_room(tmp_path
     async with site(tmp_path / "data", "process") as running:
         api = running.api
         await opt_in(api, mode="reschedule", grace_seconds=60)
-        (node,) = await api.get("api/agents")
+        (node,) = (await api.get("api/agents"))["items"]
         everything = {"slots": {"cpu": node["capacity"]["cpu"]}}
         status, victim = await api.create(
             type="batch", startup_command=SAVES, name="long", **everything

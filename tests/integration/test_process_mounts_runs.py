@@ -50,7 +50,7 @@ async def two_nodes(place: Path, runtime: str, db_url: str) -> AsyncIterator[Sit
                 )
 
             async def both() -> bool:
-                found = await api.get("api/agents")
+                found = (await api.get("api/agents"))["items"]
                 told = [node["labels"].get("storage/local") for node in found]
                 return told == ["yes", "yes"]
 

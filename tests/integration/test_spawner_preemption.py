@@ -29,7 +29,7 @@ async def test_it_is_attached_again_as_itself_when_it_starts_again(hub):
     key = await make_administrator(hub.stack)
     async with KeyAPI(hub.stack.url, key.name, key.secret) as root:
         await opt_in(root)
-        (node,) = await root.get("api/agents")
+        (node,) = (await root.get("api/agents"))["items"]
         everything = {"cpu": node["capacity"]["cpu"]}
         await hub.start("alice", "one", everything)
         spawner = await hub.until_ready("alice", "one")

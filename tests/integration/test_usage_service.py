@@ -120,7 +120,7 @@ async def test_administrators_see_everybodys_and_nodes_use_and_nonsense_is_refus
         session = await launch(alice)
         await until_measured(alice, session["id"], 1)
         live = await root.get("api/usage/live?owner=*")
-        [agent] = await root.get("api/agents")
+        [agent] = (await root.get("api/agents"))["items"]
 
     assert [item["session_id"] for item in live["items"]] == [session["id"]]
     [node] = live["nodes"]

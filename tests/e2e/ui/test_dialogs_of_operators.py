@@ -22,7 +22,7 @@ def test_dialogs_of_operators_keep_nobody_out(make_person: MakePerson, site: Pla
     waiting = ask(mina, "POST", "sessions", {**LATER, "name": "queued-late"})
     see = Dialogs(root)
 
-    node = site.get("agents")[0]
+    node = site.get("agents")["items"][0]
     root.open(f"nodes/{node['id']}")
     see.look("Drain", see.button("Drain"))
 

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 def test_what_waits_is_held_hurried_and_let_go(make_person: MakePerson, site: Platform):
     root = make_person("root", role="superadmin")
-    node = site.get("agents")[0]
+    node = site.get("agents")["items"][0]
     page = root.open(f"nodes/{node['id']}")
     page.get_by_role("button", name="Drain").click()
     dialog = page.get_by_role("dialog")
@@ -50,7 +50,10 @@ def test_what_waits_is_held_hurried_and_let_go(make_person: MakePerson, site: Pl
     page = root.open(f"nodes/{node['id']}")
     page.get_by_role("button", name="Undrain").click()
     expect(page.get_by_text("new fans")).to_have_count(0)
-    until(lambda: site.get("agents")[0]["drain"] is None, "the node takes sessions")
+    until(
+        lambda: site.get("agents")["items"][0]["drain"] is None,
+        "the node takes sessions",
+    )
     for session in waiting:
         site.terminate(session)
 

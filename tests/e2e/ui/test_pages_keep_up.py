@@ -49,7 +49,7 @@ a little longer than this counts as lost."""
 @pytest.fixture
 def nobody_starts(site: Platform) -> Iterator[None]:
     """The only node takes no sessions: who comes waits."""
-    node = f"{site.api}agents/{site.get('agents')[0]['id']}"
+    node = f"{site.api}agents/{site.get('agents')['items'][0]['id']}"
     assert site.web.post(f"{node}/drain", json={"reason": "a story"}).ok
     yield
     assert site.web.post(f"{node}/undrain").ok

@@ -266,7 +266,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Show one node, by its name or id. */
+        get: operations["get_api_agents_reference"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2723,6 +2724,8 @@ export interface components {
             /** @default null */
             resource_group: string | null;
             schedulable: boolean;
+            /** @default 0 */
+            sessions: number;
             status: components["schemas"]["AgentStatus"];
             /** @default [] */
             unknown_containers: string[];
@@ -2752,6 +2755,44 @@ export interface components {
             resource_group: string | null;
             /** @default null */
             schedulable: boolean | null;
+        };
+        /**
+         * AgentPage
+         * @description One page of a list; ``next`` is the cursor of the following one.
+         */
+        AgentPage: {
+            items: components["schemas"]["Agent"][];
+            /** @default null */
+            next: string | null;
+        };
+        /**
+         * AgentQuery
+         * @description Which nodes to show; what is left out narrows nothing.
+         *
+         *         ``search`` is a part of the name. ``resource_group``, ``status``, ``architecture``
+         *         and ``runtime`` may be several, separated by commas, any of which will do.
+         *         ``order`` is name, status, resource_group, architecture or last_seen_at, with ``-``
+         *         before it for the other direction.
+         */
+        AgentQuery: {
+            /** @default null */
+            after: string | null;
+            /** @default null */
+            architecture: string | null;
+            /** @default 50 */
+            limit: number;
+            /** @default name */
+            order: string;
+            /** @default null */
+            resource_group: string | null;
+            /** @default null */
+            runtime: string | null;
+            /** @default null */
+            schedulable: boolean | null;
+            /** @default null */
+            search: string | null;
+            /** @default null */
+            status: string | null;
         };
         /**
          * AgentStatus
@@ -8164,7 +8205,17 @@ export interface operations {
     };
     get_api_agents: {
         parameters: {
-            query?: never;
+            query?: {
+                search?: string | null;
+                resource_group?: string | null;
+                status?: string | null;
+                schedulable?: boolean | null;
+                architecture?: string | null;
+                runtime?: string | null;
+                limit?: number;
+                after?: string | null;
+                order?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -8177,7 +8228,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Agent"][];
+                    "application/json": components["schemas"]["AgentPage"];
+                };
+            };
+            /** @description A refusal */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_agents_reference: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reference: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Show one node, by its name or id. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
                 };
             };
             /** @description A refusal */

@@ -26,8 +26,8 @@ const NOUNS = [
 const KEYS: Record<string, readonly QueryKey[]> = {
   attempts: [keys.attempts],
   queue: [keys.queue, listKey('queue'), keys.onNode],
-  resources: [['resources'], listKey('agent-summaries')],
-  nodes: [keys.agents],
+  resources: [['resources'], listKey('agent-summaries'), listKey('agents')],
+  nodes: keys.nodes,
   usage: [keys.agents, keys.usageOfOthers, keys.usageOf],
   images: [['installs'], ['rescan'], ...keysOfNoun('images')],
   storage: [dataKeys.hosts],

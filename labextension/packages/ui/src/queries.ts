@@ -1,5 +1,5 @@
 /** Every question the pages ask the service, and the cache keys of the answers. */
-import { ApiError, unwrap, type Session, type SessionPage } from '@backendai/api';
+import { ApiError, unwrap, type Agent, type Session, type SessionPage } from '@backendai/api';
 import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-query';
 import type { Host } from './host';
 import { EVERYBODY, type SessionsView } from './sessions/view';
@@ -10,6 +10,8 @@ const MAX_TRIES = 3;
 export const keys = {
   me: ['me'] as const,
   agents: ['agents'] as const,
+  /** Everything that shows how a node is: by itself, and in its list. */
+  nodes: [['agents'], ['list', 'agents']] as const,
   sessions: ['sessions'] as const,
   page: (view: SessionsView) => ['sessions', view] as const,
   session: (id: string) => ['session', id] as const,
@@ -142,10 +144,38 @@ export const historyQuery = ({ api, visible }: Host, id: string, polling: Pollin
     enabled: visible
   });
 
-export const agentsQuery = ({ api, visible }: Host, polling: Polling) =>
+/** So many nodes are asked for at once where all are shown. */
+const NODES_AT_ONCE = 200;
+
+/** All nodes, or those of one resource group. */
+export const agentsQuery = ({ api, visible }: Host, polling: Polling, group = '') =>
   queryOptions({
-    queryKey: keys.agents,
-    queryFn: ({ signal }) => unwrap(api.GET('/api/agents', { signal })),
+    queryKey: [...keys.agents, 'all', group],
+    queryFn: async ({ signal }) => {
+      const found: Agent[] = [];
+      let after = '';
+      do {
+        const query = {
+          limit: NODES_AT_ONCE,
+          ...(group ? { resource_group: group } : {}),
+          ...(after ? { after } : {})
+        };
+        const page = await unwrap(api.GET('/api/agents', { params: { query }, signal }));
+        found.push(...page.items);
+        after = page.next ?? '';
+      } while (after);
+      return found;
+    },
+    refetchInterval: polling,
+    enabled: visible
+  });
+
+/** One node, by its id or name. */
+export const agentQuery = ({ api, visible }: Host, reference: string, polling: Polling) =>
+  queryOptions({
+    queryKey: [...keys.agents, 'one', reference],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/agents/{reference}', { params: { path: { reference } }, signal })),
     refetchInterval: polling,
     enabled: visible
   });

@@ -1,5 +1,5 @@
 /** One node: how full it is, what it takes, and what is to become of it. */
-import type { Agent, Schemas } from '@backendai/api';
+import { ApiError, type Agent, type Schemas } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
 import { ArrowLeft, CircleArrowDown, Undo2 } from 'lucide-react';
 import { useState } from 'react';
@@ -8,8 +8,6 @@ import { useHost } from '../host';
 import { Button } from '../kit/Button';
 import { Checkbox } from '../kit/Checkbox';
 import { DataTable } from '../kit/DataTable';
-import { Field } from '../kit/Field';
-import { FormDialog } from '../kit/FormDialog';
 import { RelativeTime } from '../kit/RelativeTime';
 import { Banner, Skeleton } from '../kit/States';
 import { Switch } from '../kit/Switch';
@@ -25,20 +23,24 @@ import { PageHeading } from '../PageHeading';
 import { PageLink } from '../PageLink';
 import { MissingPage } from '../pages/Missing';
 import type { PageProps } from '../pages/page';
-import { agentsQuery, keys, meQuery } from '../queries';
+import { agentQuery, keys, meQuery } from '../queries';
 import { SessionBadge } from '../sessions/SessionStatus';
 import { describeSlots } from '../slots';
 import { usePolling } from '../stream';
 import { exactly } from '../times';
-import { AgentBadges, AgentIsolation, AgentMeters, AgentSeen } from './AgentsPage';
+import { AgentBadges, AgentIsolation, AgentMeters, AgentSeen } from './AgentParts';
+import { pathOf, useDrain } from './useDrain';
 
 export function AgentPage({ params }: PageProps): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const { data, error, refetch } = useQuery(agentsQuery(host, usePolling()));
+  const {
+    data: agent,
+    error,
+    refetch
+  } = useQuery(agentQuery(host, params.id ?? '', usePolling()));
   const me = useQuery(meQuery(host)).data;
-  const agent = data?.find(each => each.id === params.id || each.name === params.id);
-  if (data && !agent) {
+  if (error instanceof ApiError && error.status === 404) {
     return <MissingPage />;
   }
   return (
@@ -48,15 +50,13 @@ export function AgentPage({ params }: PageProps): JSX.Element {
         <PageLink to="/nodes">{t('nodes.title')}</PageLink>
       </p>
       {error ? (
-        <LoadError error={error} stale={data !== undefined} onRetry={() => void refetch()} />
+        <LoadError error={error} stale={agent !== undefined} onRetry={() => void refetch()} />
       ) : null}
       {!agent && !error ? <Skeleton rows={4} label={t('state.loading')} /> : null}
       {agent ? <Shown agent={agent} writes={me !== undefined && isSuperadmin(me)} /> : null}
     </>
   );
 }
-
-const pathOf = (agent: Agent): string => `/api/agents/${encodeURIComponent(agent.id)}`;
 
 function Shown({ agent, writes }: { agent: Agent; writes: boolean }): JSX.Element {
   const { t } = useTranslation();
@@ -85,77 +85,23 @@ function Shown({ agent, writes }: { agent: Agent; writes: boolean }): JSX.Elemen
 
 function DrainButton({ agent }: { agent: Agent }): JSX.Element {
   const { t } = useTranslation();
-  const host = useHost();
-  const act = useAct(keys.agents);
-  const [open, setOpen] = useState(false);
-  const [reason, setReason] = useState('');
-  const [by, setBy] = useState('');
-  const { name } = agent;
-  const undrain = (): Promise<boolean> =>
-    act.run(
-      () => ask(host, 'POST', `${pathOf(agent)}/undrain`),
-      t('nodes.undrained', { name })
-    );
-  const drain = async (): Promise<void> => {
-    const body = {
-      reason: reason.trim(),
-      ...(by ? { by: new Date(by).toISOString() } : {})
-    };
-    const ok = await act.send(
-      () => ask(host, 'POST', `${pathOf(agent)}/drain`, { body }),
-      t('nodes.drained', { name }),
-      () => void undrain()
-    );
-    if (ok) {
-      setOpen(false);
-    }
-  };
-  if (agent.drain) {
-    return (
-      <Button
-        icon={<Undo2 size={16} aria-hidden />}
-        busy={act.busy}
-        onClick={() => void undrain()}
-      >
-        {t('nodes.undrain')}
-      </Button>
-    );
-  }
+  const { drain, undrain, busy, dialog } = useDrain();
   return (
     <>
-      <Button icon={<CircleArrowDown size={16} aria-hidden />} onClick={() => setOpen(true)}>
-        {t('nodes.drain')}
-      </Button>
-      <FormDialog
-        open={open}
-        title={t('nodes.drainTitle', { name })}
-        submit={t('nodes.drain')}
-        cancel={t('form.cancel')}
-        busy={act.busy}
-        error={act.refused}
-        blocked={reason.trim() ? undefined : t('queue.giveReason')}
-        onSubmit={() => void drain()}
-        onClose={() => {
-          setOpen(false);
-          act.forget();
-        }}
-      >
-        <p>{t('nodes.drainText')}</p>
-        <Field
-          label={t('queue.holdReason')}
-          help={t('queue.reasonHelp')}
-          value={reason}
-          onChange={setReason}
-        />
-        <Field
-          label={t('nodes.drainBy')}
-          optional={t('form.optional')}
-          help={t('nodes.drainByHelp')}
-          type="datetime-local"
-          value={by}
-          onChange={setBy}
-        />
-      </FormDialog>
+      {agent.drain ? (
+        <Button
+          icon={<Undo2 size={16} aria-hidden />}
+          busy={busy}
+          onClick={() => void undrain(agent)}
+        >
+          {t('nodes.undrain')}
+        </Button>
+      ) : (
+        <Button icon={<CircleArrowDown size={16} aria-hidden />} onClick={() => drain(agent)}>
+          {t('nodes.drain')}
+        </Button>
+      )}
+      {dialog}
     </>
   );
 }
@@ -214,7 +160,7 @@ export function readLabels(text: string): Record<string, string> | null {
 function Takes({ agent }: { agent: Agent }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const act = useAct(keys.agents);
+  const act = useAct(...keys.nodes);
   const { name } = agent;
   const [group, setGroup] = useState(agent.resource_group ?? '');
   const [force, setForce] = useState(false);

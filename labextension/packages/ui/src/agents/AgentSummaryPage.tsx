@@ -4,12 +4,11 @@ import { unwrap } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
 import { Server } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { parseAmount, showAmount, sortSlots } from '../amounts';
 import { useHost } from '../host';
 import { NounList, type ListColumn, type ListOf } from '../lists';
 import { PageHeading } from '../PageHeading';
 import { resourcesQuery } from '../queries';
-import { AgentBadges, AgentMeters } from './AgentsPage';
+import { AgentBadges, AgentMeters, useUse } from './AgentParts';
 
 type Summary = Schemas['AgentSummary'];
 const STATUSES = ['ALIVE', 'SUSPECT', 'LOST'] as const;
@@ -75,16 +74,7 @@ export default function AgentSummaryPage(): JSX.Element {
 
 function useColumns(): ListColumn<Summary>[] {
   const { t } = useTranslation();
-  const { language } = useHost();
-  const use = (row: Summary): string =>
-    sortSlots(Object.keys(row.capacity))
-      .map(slot => {
-        const [used, total] = [row.used[slot] ?? '0', row.capacity[slot] ?? '0'].map(text =>
-          showAmount(slot, parseAmount(slot, text) ?? 0, language)
-        );
-        return `${slot} ${t('nodes.usedOf', { used, total })}`;
-      })
-      .join('; ');
+  const use = useUse();
   return [
     {
       key: 'name',

@@ -18,8 +18,10 @@ export const choicesQuery = (
   queryOptions({
     queryKey: [...nounKeys.choices(noun, search), filters],
     queryFn: async ({ signal }): Promise<NounPage> => {
-      if (noun === 'agents' || noun === 'storage-hosts') {
-        const items = await ask<NounPage['items']>(host, 'GET', `/api/${noun}`, { signal });
+      if (noun === 'storage-hosts') {
+        const items = await ask<NounPage['items']>(host, 'GET', '/api/storage-hosts', {
+          signal
+        });
         return { items, next: null };
       }
       const order = noun === 'slot-types' ? 'rank' : 'name';

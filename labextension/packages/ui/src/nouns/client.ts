@@ -46,7 +46,7 @@ const one = (noun: NounName, id: string): string => `/api/${noun}/${encodeURICom
 
 export function listNouns(
   host: Host,
-  noun: NounName,
+  noun: NounName | 'agents',
   query: Record<string, string | number | boolean | undefined>,
   signal?: AbortSignal
 ): Promise<NounPage> {

@@ -16,8 +16,6 @@ const show = (): Promise<Shown> =>
       switch (path) {
         case '/api/me':
           return ROOT;
-        case '/api/agents':
-          return [];
         case '/api/projects':
           return { items: PROJECTS, next: null };
         case '/api/schedule/simulate':

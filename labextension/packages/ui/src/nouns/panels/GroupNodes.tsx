@@ -12,8 +12,11 @@ import { Amounts } from '../Value';
 
 export function GroupNodes({ row }: { row: Shown<'resource-groups'> }): JSX.Element {
   const { t } = useTranslation();
-  const { data: agents, error, refetch } = useQuery(agentsQuery(useHost(), usePolling()));
-  const mine = agents?.filter(agent => agent.resource_group === row.name);
+  const {
+    data: mine,
+    error,
+    refetch
+  } = useQuery(agentsQuery(useHost(), usePolling(), row.name));
   if (!mine && error) {
     return <LoadError error={error} onRetry={() => void refetch()} />;
   }
