@@ -150,6 +150,11 @@ def tell_stopped(name: str) -> str:
     return f"{_STOPPED_BY}{name}"
 
 
+def tell_stopped_by_force(name: str) -> str:
+    """Say who has ended a session without waiting for its node."""
+    return f"{_STOPPED_BY}{name} by force"
+
+
 def was_stopped(reason: str) -> bool:
     """Tell from why a session stops whether somebody has asked for it."""
     return reason.startswith(_STOPPED_BY)

@@ -32,6 +32,7 @@ from backendai_hub.core.sessions import (
     SessionStatus,
     SessionType,
     tell_stopped,
+    tell_stopped_by_force,
 )
 from backendai_hub.core.tenancy import Actor
 from backendai_hub.core.times import format_time
@@ -275,7 +276,7 @@ async def terminate_session(
                 tx,
                 record,
                 SessionStatus.TERMINATED,
-                f"{tell_stopped(principal.name)} by force",
+                tell_stopped_by_force(principal.name),
                 actor=principal.name,
             )
         elif record.status not in TERMINAL | {SessionStatus.TERMINATING}:
