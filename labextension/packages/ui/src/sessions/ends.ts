@@ -11,6 +11,13 @@ const FEW = 3;
 const ENDS = ['session.terminated', 'session.failed', 'session.cancelled'];
 const LEVELS: readonly NoticeLevel[] = ['error', 'warning', 'info', 'success'];
 
+/** What the service says of ends that {name} has asked for, as its phrase book has it. */
+export const ASKED_FOR = [
+  'stopped by {name}',
+  'stopped by {name} by force',
+  'cancelled by {name} before it started'
+];
+
 /** What the stream told, if it is a fact. */
 export function readFact(received: ServerEvent): EventMessage | null {
   if (received.event !== 'session') {
@@ -25,11 +32,7 @@ export function readFact(received: ServerEvent): EventMessage | null {
 
 /** Whether *event* tells of an end that *me* has not asked for. */
 function isNews({ kind, session }: EventMessage, me = ''): boolean {
-  const own = [
-    `stopped by ${me}`,
-    `stopped by ${me} by force`,
-    `cancelled by ${me} before it started`
-  ];
+  const own = ASKED_FOR.map(template => template.replace('{name}', () => me));
   return ENDS.includes(kind) && session?.owner === me && !own.includes(session.reason);
 }
 
