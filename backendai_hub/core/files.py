@@ -71,10 +71,16 @@ def names_tag(given: str | None, tag: str, *, weakly: bool = False) -> bool:
     )
 
 
+ANY_TAG: Final = '"*"'
+"""Whatever there is, but something; the quotes are in no tag."""
+
+
 def read_only_tag(given: str | None) -> str | None:
-    """Return the one tag that ``If-Match`` names; None: it names none, or any."""
-    if given is None or given.strip() == "*":
+    """Return the one tag that ``If-Match`` names, or ``ANY_TAG``; None without one."""
+    if given is None:
         return None
+    if given.strip() == "*":
+        return ANY_TAG
     found = _TAG.fullmatch(given.strip())
     if found is None or found[1]:
         raise InvalidRequestError(

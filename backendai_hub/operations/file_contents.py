@@ -195,7 +195,7 @@ async def store_text(
 ) -> FileEntry:
     """Replace a small file, if it still has *if_tag*; ``""``: if there is none.
 
-    Without a tag it is replaced whatever it is.
+    Without a tag it is replaced whatever it is, with ``ANY_TAG`` only if it is there.
     """
     content = text.encode()
     if len(content) > MOST_TEXT:

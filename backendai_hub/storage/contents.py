@@ -7,6 +7,7 @@ import stat
 from typing import Final
 
 from backendai_hub.core.errors import InvalidRequestError, PreconditionFailedError
+from backendai_hub.core.files import ANY_TAG
 from backendai_hub.safefs.archives import extract, stream_archive
 from backendai_hub.safefs.entries import Kind, describe
 from backendai_hub.safefs.errors import EntryMissingError, NotAFileError, in_words
@@ -143,12 +144,14 @@ def _check_unchanged(tree: Tree, parts: Parts, if_tag: str | None) -> int:
     except EntryMissingError:
         if if_tag:
             raise PreconditionFailedError(
-                f"{quote(parts)} was removed since you read it"
+                f"there is no {quote(parts)} to be replaced"
+                if if_tag == ANY_TAG
+                else f"{quote(parts)} was removed since you read it"
             ) from None
         return FILE_MODE
     if found.kind is not Kind.FILE:
         raise NotAFileError(f"{quote(parts)} is not a file")
-    if if_tag is not None and found.tag != if_tag:
+    if if_tag not in {None, ANY_TAG, found.tag}:
         raise PreconditionFailedError(
             f"{quote(parts)} exists already"
             if not if_tag

@@ -528,7 +528,7 @@ class ReadFile(Operation[FileHead], frozen=True, kw_only=True, tag="read-file"):
 
 class WriteText(Operation[Written], frozen=True, kw_only=True, tag="write-text"):
     """Replace a small file as a whole. With *if_tag*, only if it is as it was then;
-    ``""`` only makes new files, ``None`` does not look."""
+    ``""`` only makes new files, ``ANY_TAG`` makes none, ``None`` does not look."""
 
     answer: ClassVar[Any] = Written
     place: Place

@@ -311,6 +311,8 @@ async def test_text_is_written_only_over_what_was_read(desk: Desk) -> None:
         )
         return status
 
+    assert await write("none", If_Match="*") == 412
+    assert not (desk.place / "notes.md").exists()
     assert await write("one", If_None_Match="*") == 200
     assert await write("other", If_None_Match="*") == 412
     _, body, headers = await desk.api.ask("GET", base, **where)
@@ -318,7 +320,11 @@ async def test_text_is_written_only_over_what_was_read(desk: Desk) -> None:
     tag = headers["ETag"]
     assert await write("two", If_Match=tag) == 200
     assert await write("three", If_Match=tag) == 412
+    assert await write("three", If_Match='"*"') == 412  # a tag, though no file has it
     assert (desk.place / "notes.md").read_bytes() == b"two"
+    assert await write("four", If_Match="*") == 200
+    assert (desk.place / "notes.md").read_bytes() == b"four"
+    assert (await desk.scope())["reserved_bytes"] == 0
 
 
 async def test_text_that_does_not_fit_changes_nothing(desk: Desk) -> None:

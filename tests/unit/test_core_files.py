@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.files import (
+    ANY_TAG,
     BadRangeError,
     ByteRange,
     disposition,
@@ -64,7 +65,7 @@ def test_tags_are_compared_as_a_whole():
 
 def test_a_file_is_written_over_one_tag_only():
     assert read_only_tag('"a"') == "a"
-    assert read_only_tag("*") is None
+    assert read_only_tag("*") == ANY_TAG != read_only_tag('"*"')
     assert read_only_tag(None) is None
     for given_ in ('"a", "b"', 'W/"a"', "a", ""):
         with pytest.raises(InvalidRequestError):
