@@ -21,14 +21,14 @@ LARGEST: Final = 1 << 60
 """No amount, request or capacity may exceed this (1 EiB in bytes)."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}(\.[a-z][a-z0-9-]{0,31}(:[a-z0-9.-]{1,31})?)?")
-_BYTES = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>[kmgtp]?)(i?b)?", re.ASCII)
+_BYTES = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>[kmgtpe]?)(i?b)?", re.ASCII)
 _COUNT = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 _NOT_SLOTS: Final = {
     "shmem": "ask for shared memory with the field 'shmem'",
     "sessions": "sessions are limited by 'max_concurrent_sessions' of a policy",
     "sftp-sessions": "they are limited by 'max_concurrent_sftp_sessions' of a policy",
 }
-_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_UNITS: Final = {"e": 60, "p": 50, "t": 40, "g": 30, "m": 20, "k": 10, "": 0}
 
 
 class SlotType(StrEnum):
@@ -168,10 +168,10 @@ def parse_slots(given: Mapping[str, Any]) -> ResourceSlots:
 def format_amount(name: str, amount: int) -> str:
     """Write *amount* as a user would: ``0.5``, ``2``, ``16g``, ``1536m``."""
     if slot_type(name) is SlotType.BYTES:
-        for unit, bits in (("t", 40), ("g", 30), ("m", 20), ("k", 10)):
+        for unit, bits in _UNITS.items():
             if amount and amount % (1 << bits) == 0:
                 return f"{amount >> bits}{unit}"
-        return str(amount)
+        return "0"
     whole, rest = divmod(amount, MILLI)
     return str(whole) if not rest else f"{whole}.{rest:03d}".rstrip("0")
 
@@ -183,8 +183,9 @@ def describe_amount(name: str, amount: int) -> str:
     """
     if slot_type(name) is not SlotType.BYTES:
         return format_amount(name, amount)
-    for unit, bits in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if amount >= 1 << bits:
+    for unit, bits in _UNITS.items():
+        if unit and amount >= 1 << bits:
             whole, rest = divmod(amount * 10 >> bits, 10)
-            return f"{whole}.{rest} {unit}" if rest else f"{whole} {unit}"
+            tenths = f".{rest}" if rest else ""
+            return f"{whole}{tenths} {unit.upper()}iB"
     return f"{amount} bytes"

@@ -189,6 +189,9 @@ def test_a_request_survives_being_shown_to_its_user(amounts):
         ("mem", 16 << 30, "16g", "16 GiB"),
         ("mem", (16 << 30) - 1, "17179869183", "15.9 GiB"),
         ("mem", 1 << 40, "1t", "1 TiB"),
+        ("mem", 1 << 50, "1p", "1 PiB"),
+        ("mem", 1536 << 50, "1536p", "1.5 EiB"),
+        ("mem", 1 << 60, "1e", "1 EiB"),
     ],
 )
 def test_amounts_are_written_for_programs_and_for_people(slot, amount, written, said):

@@ -21,7 +21,7 @@ from backendai_lab.notebook.wording import quote, show_time, title_slot
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
-UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def show_bytes(amount: float) -> str:

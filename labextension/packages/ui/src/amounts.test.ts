@@ -24,10 +24,11 @@ describe('amounts', () => {
   });
 
   test('survive being written and read again', () => {
-    for (const amount of [1, 1000, 2 ** 20, 3 * 2 ** 29, 2 ** 40]) {
+    for (const amount of [1, 1000, 2 ** 20, 3 * 2 ** 29, 2 ** 40, 3 * 2 ** 50, 2 ** 60]) {
       expect(parseAmount('mem', writeAmount('mem', amount))).toBe(amount);
     }
     expect(writeAmount('mem', 3 * 2 ** 29)).toBe('1536m');
+    expect(writeAmount('mem', 2 ** 60)).toBe('1e');
     expect(writeAmount('cpu', 0.1 + 0.2)).toBe('0.3');
   });
 
@@ -35,6 +36,7 @@ describe('amounts', () => {
     expect(showAmount('cpu', 0.1 + 0.2, 'en')).toBe('0.3');
     expect(showAmount('mem', 1.5 * 2 ** 30, 'en')).toBe('1.5 GiB');
     expect(showAmount('mem', 0, 'en')).toBe('0');
+    expect(showAmount('mem', 1.5 * 2 ** 60, 'en')).toBe('1.5 EiB');
   });
 
   test('come in the order people think of them', () => {

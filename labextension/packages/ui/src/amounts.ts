@@ -1,7 +1,7 @@
 /** Amounts of resources, read and written as people write them. */
 
-const UNITS = ['', 'k', 'm', 'g', 't', 'p'];
-const BYTES = /^(\d+(?:\.\d+)?)([kmgtp]?)(?:i?b)?$/;
+const UNITS = ['', 'k', 'm', 'g', 't', 'p', 'e'];
+const BYTES = /^(\d+(?:\.\d+)?)([kmgtpe]?)(?:i?b)?$/;
 const COUNT = /^\d+(\.\d+)?$/;
 export const GIB = 2 ** 30;
 
@@ -28,7 +28,7 @@ export function writeAmount(slot: string, amount: number): string {
   if (!isBytes(slot)) {
     return String(Math.round(amount * 1000) / 1000);
   }
-  for (const power of [5, 4, 3, 2, 1]) {
+  for (const power of [6, 5, 4, 3, 2, 1]) {
     const unit = 1024 ** power;
     if (amount > 0 && amount % unit === 0) {
       return `${amount / unit}${UNITS[power]}`;
@@ -45,7 +45,7 @@ export function showAmount(slot: string, amount: number, language: string): stri
   if (amount === 0) {
     return '0';
   }
-  const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
   let power = 0;
   let rest = amount;
   while (rest >= 1024 && power < names.length - 1) {
