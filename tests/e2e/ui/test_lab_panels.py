@@ -154,18 +154,37 @@ def be_told_beside_a_notebook(person: Person) -> None:
     expect(status).to_contain_text("desk · 1 running")
     job = {"image": "jupyterlab", "type": "batch", "slots": {"cpu": "0.1"}}
 
+    told = page.locator(".Toastify__toast")
+    page.evaluate(_REMEMBER_TOLD)
     long = ask(page, "POST", "sessions", {**job, "startup_command": "sleep 600"})
     expect(status).to_contain_text("desk · 2 running")
     ask(page, "POST", f"sessions/{long['id']}/terminate", {"force": False})
     expect(status).to_contain_text("desk · 1 running")
-    told = page.locator(".Toastify__toast")
-    expect(told).to_have_count(0)  # whoever stops something knows it
+    page.wait_for_function(_HAS_ENDED, arg=api_of(page, f"sessions/{long['id']}"))
 
     short = {**job, "name": "too-short", "startup_command": "exit 3"}
     ask(page, "POST", "sessions", short)
     expect(told).to_have_text("too-short: Failed")
+    # Whoever stops something knows it: what ended before would have been told before.
+    assert page.evaluate("[...window.told]") == ["too-short: Failed"]
     expect(page.locator(".bai-root")).to_have_count(0)
     person.look("lab-told-beside-a-notebook")
+
+
+_REMEMBER_TOLD = """() => {
+    window.told = new Set();
+    new MutationObserver(() => {
+        for (const toast of document.querySelectorAll('.Toastify__toast')) {
+            window.told.add(toast.textContent);
+        }
+    }).observe(document.body, {childList: true, subtree: true});
+}"""
+_HAS_ENDED = "url => fetch(url).then(answer => answer.json()).then(s => s.ended_at)"
+
+
+def api_of(page: Page, path: str) -> str:
+    """Return where the platform answers pages in this JupyterLab."""
+    return f"{page.url.split('/lab')[0]}/backendai/api/{path}"
 
 
 def ask(page: Page, method: str, path: str, body: dict[str, object]) -> dict[str, str]:
@@ -181,7 +200,7 @@ def ask(page: Page, method: str, path: str, body: dict[str, object]) -> dict[str
             if (!answer.ok) { throw new Error(await answer.text()); }
             return answer.json();
         }""",
-        [f"{page.url.split('/lab')[0]}/backendai/api/{path}", method, body],
+        [api_of(page, path), method, body],
     )
     return answer
 
