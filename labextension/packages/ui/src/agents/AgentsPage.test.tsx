@@ -61,6 +61,7 @@ const show = (role: string, address = '/nodes'): Promise<Shown> =>
 const lists = (asked: Asked[]): Asked[] => asked.filter(each => each.path === '/api/agents');
 
 test('a row tells how a node is, how full, and what keeps people apart on it', async () => {
+  localStorage.setItem('bai.columns.agents', '{"isolation":true,"runtime":true}');
   await show('monitor');
   const row = within((await screen.findByText('gpu-01')).closest('tr') as HTMLElement);
   for (const text of ['Ready', 'gpus', '16 of 64', '8 of 8', '3', 'docker', '1.2.3']) {

@@ -56,11 +56,9 @@ export function useAgentColumns(): ListColumn<Agent>[] {
         csv: use
       },
       {
-        ...told('sessions', t('nodes.sessions'), agent => String(agent.sessions ?? 0)),
+        ...told('sessions', t('sessions.title'), agent => String(agent.sessions ?? 0)),
         align: 'end'
       },
-      told('isolation', t('nodes.isolation'), tier),
-      told('runtime', t('nodes.runtime'), agent => agent.isolation.runtime),
       told('version', t('nodes.release'), agent => agent.version),
       {
         key: 'last_seen_at',
@@ -73,6 +71,11 @@ export function useAgentColumns(): ListColumn<Agent>[] {
       {
         ...told('architecture', t('nodes.architecture'), agent => agent.architecture),
         sort: 'architecture',
+        hidden: true
+      },
+      { ...told('isolation', t('nodes.isolation'), tier), hidden: true },
+      {
+        ...told('runtime', t('nodes.runtime'), agent => agent.isolation.runtime),
         hidden: true
       },
       { ...told('labels', t('nodes.labels'), labelsOf), hidden: true },
