@@ -54,7 +54,8 @@ def test_dialogs_about_sessions_keep_nobody_out(make_person: MakePerson):
     see.look("Change priority", more, see.item("Change priority…"))
 
     page.evaluate(
-        "text => localStorage.setItem('bai.launches:mina', text)", json.dumps(LAUNCHED)
+        "([key, text]) => localStorage.setItem(key, text)",
+        [f"bai.launches:{mina.name}", json.dumps(LAUNCHED)],
     )
     mina.open("launch")
     see.look("Keep as a template", see.button("Keep as a template…"))
