@@ -21,15 +21,17 @@ from backendai_hub.api.agents import (
     ContainerState,
     EnrollRequest,
 )
+from backendai_hub.api.nodes import AgentQuery
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.access import ADMIN_SCOPES, USER_SCOPES, Caller, Principal
-from backendai_hub.core.agents import Device, Isolation
+from backendai_hub.core.agents import Agent, Device, Isolation
 from backendai_hub.core.ids import make_id
 from backendai_hub.core.images import Image
 from backendai_hub.core.sessions import Attachment, Session
 from backendai_hub.db.engine import Database
 from backendai_hub.operations.authority import Authority
 from backendai_hub.operations.bootstrap import offer_images
+from backendai_hub.operations.node_lists import MOST_PER_PAGE, list_agents
 from backendai_hub.operations.nodes import accept_token, enroll_agent
 from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform, Settings, Vault
@@ -190,6 +192,13 @@ async def add_node(
         node.devices = devices
     await node.report()
     return node
+
+
+async def list_nodes(platform: Platform) -> list[Agent]:
+    """Return all nodes as administrators see them, by name."""
+    page = await list_agents(platform, AgentQuery(limit=MOST_PER_PAGE))
+    assert page.next is None
+    return page.items
 
 
 async def prepare(platform: Platform, images: Sequence[Image] = (IMAGE,)) -> None:

@@ -30,7 +30,6 @@ from backendai_hub.operations.live_usage import (
     read_usage,
     write_down,
 )
-from backendai_hub.operations.nodes import list_agents
 from backendai_hub.operations.platform import Platform
 from tests.crews import Crew
 from tests.factories import (
@@ -38,6 +37,7 @@ from tests.factories import (
     Clock,
     Node,
     add_node,
+    list_nodes,
     make_device,
     make_gpu,
     principal_of,
@@ -296,7 +296,7 @@ async def test_nodes_are_shown_to_who_may_see_nodes(platform: Platform, node: No
     alice = await principal_of(platform, "alice", Caller.USER)
     root = await principal_of(platform, "root", Caller.SUPERADMIN)
 
-    [agent] = await list_agents(platform)
+    [agent] = await list_nodes(platform)
     assert agent.usage is not None
     assert (agent.usage.cpu, agent.usage.cpu_limit) == (3.5, 8.0)
     [shown] = read_live(platform, root, EVERYBODYS).nodes

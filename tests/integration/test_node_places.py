@@ -12,7 +12,6 @@ from backendai_hub.core.errors import InvalidRequestError, NeverFitsError
 from backendai_hub.core.sessions import Session
 from backendai_hub.db.snapshots import load_nodes
 from backendai_hub.operations.agent_changes import AgentChange, change_agent
-from backendai_hub.operations.nodes import list_agents
 from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView, load_snapshot
@@ -26,6 +25,7 @@ from tests.factories import (
     Node,
     SessionRequest,
     add_node,
+    list_nodes,
     make_device,
     principal_of,
     schedule,
@@ -47,7 +47,7 @@ async def label(platform: Platform, name: str, **labels: str | None) -> None:
 
 
 async def labels_of(platform: Platform) -> dict[str, dict[str, str]]:
-    return {agent.name: agent.labels for agent in await list_agents(platform)}
+    return {agent.name: agent.labels for agent in await list_nodes(platform)}
 
 
 async def ask(platform: Platform, **request: object) -> Session:
@@ -171,7 +171,7 @@ async def test_nodes_that_are_preferred_come_first(platform: Platform):
 async def test_a_node_takes_as_many_containers_as_it_says(platform: Platform):
     node = await add_node(platform)
     await report(node, max_containers=2)
-    assert [a.max_containers for a in await list_agents(platform)] == [2]
+    assert [a.max_containers for a in await list_nodes(platform)] == [2]
     first = await start(platform, server="1")
     await start(platform, "bob", server="2")
     third = (await submit(platform, server="3")).session

@@ -31,7 +31,6 @@ from backendai_hub.operations.nodes import (
     accept_token,
     enroll_agent,
     judge_agents,
-    list_agents,
     load_assignments,
     load_routes,
 )
@@ -40,6 +39,7 @@ from tests.factories import (
     IMAGE,
     Clock,
     add_node,
+    list_nodes,
     make_csr,
     make_device,
     make_gpu,
@@ -65,7 +65,7 @@ async def container_of(platform: Platform, session: Session) -> str:
 
 
 async def free_cpu(platform: Platform) -> str:
-    return (await list_agents(platform))[0].used.get("cpu", "0")
+    return (await list_nodes(platform))[0].used.get("cpu", "0")
 
 
 async def breaches(platform: Platform) -> list[str]:
@@ -291,7 +291,7 @@ async def test_a_leftover_of_an_ended_session_that_turns_up_is_removed(
 async def test_unknown_containers_are_shown_and_never_wanted_gone(platform: Platform):
     node = await add_node(platform)
     await node.report([], unknown=["stranger"])
-    assert (await list_agents(platform))[0].unknown_containers == ["stranger"]
+    assert (await list_nodes(platform))[0].unknown_containers == ["stranger"]
     assert (await load_assignments(platform, node.id)).containers == []
 
 
@@ -335,7 +335,7 @@ async def test_a_silent_node_keeps_its_sessions_and_their_slots(
     for seconds in (14, 2, 25):
         clock.pass_(seconds)
         await judge_agents(platform, began)
-        seen_status.append((await list_agents(platform))[0].status)
+        seen_status.append((await list_nodes(platform))[0].status)
     assert seen_status == [AgentStatus.ALIVE, AgentStatus.SUSPECT, AgentStatus.LOST]
     clock.pass_(1000)
     assert await end_overdue(platform) == 0
@@ -345,7 +345,7 @@ async def test_a_silent_node_keeps_its_sessions_and_their_slots(
     await schedule(platform)
     assert "does not answer" in (await read(platform, waiting.id)).reason
     await node.report([seen(container, State.RUNNING)])
-    assert (await list_agents(platform))[0].status is AgentStatus.ALIVE
+    assert (await list_nodes(platform))[0].status is AgentStatus.ALIVE
     assert await schedule(platform) == 1
 
 
@@ -388,7 +388,7 @@ async def test_a_node_that_comes_back_with_fewer_devices_offers_fewer(
     await node.report([seen(container, State.RUNNING)])
     assert await breaches(platform) == []
     await node.report([seen(container, State.EXITED, exit_code=0)])
-    agent = (await list_agents(platform))[0]
+    agent = (await list_nodes(platform))[0]
     assert agent.capacity["cuda.device"] == "1"
     assert agent.used.get("cuda.device", "0") == "0"
 

@@ -13,7 +13,7 @@ from backendai_hub.core.access import Caller
 from backendai_hub.core.errors import InvalidRequestError, NeverFitsError
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.db.running import load_running
-from backendai_hub.operations.nodes import list_agents, load_assignments
+from backendai_hub.operations.nodes import load_assignments
 from backendai_hub.operations.placement import apply_plan
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView, load_snapshot
@@ -23,6 +23,7 @@ from backendai_hub.scheduling.snapshot import Placement, Plan, Share
 from tests.factories import (
     Node,
     add_node,
+    list_nodes,
     make_device,
     principal_of,
     schedule,
@@ -125,7 +126,7 @@ async def test_instances_an_administrator_has_made_are_all_there_is(
     platform: Platform,
 ):
     node = await add_cut_node(platform, instances=["3g.20gb", "1g.5gb"])
-    [shown] = await list_agents(platform)
+    [shown] = await list_nodes(platform)
     assert (shown.capacity[SMALL], shown.capacity[LARGE]) == ("1", "1")
     assert "cuda.device" not in shown.capacity
     await start(platform, slots=ask(SMALL), server="1")
