@@ -89,6 +89,17 @@ const waiting = makeShown({
   })
 });
 
+test('a session that loads gives its tab no other name than its own', async () => {
+  const { host } = serve(waiting);
+  const titles: string[] = [];
+  const retitle = (title: string): void => void titles.push(title);
+
+  await show({ ...host, kind: 'lab', retitle }, <SessionPage params={{ id: waiting.id }} />);
+  await screen.findByRole('heading', { name: waiting.name });
+
+  expect(new Set(titles)).toEqual(new Set(['Loading…', waiting.name]));
+});
+
 describe('the page of a session that waits', () => {
   test('says everything that is known of why', async () => {
     await open(waiting);

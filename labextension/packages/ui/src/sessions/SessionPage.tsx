@@ -54,7 +54,7 @@ export function SessionPage({ params }: PageProps): JSX.Element {
         <ArrowLeft size={16} aria-hidden />
         <PageLink to="/sessions">{t('session.back')}</PageLink>
       </p>
-      <PageHeading title={data?.name ?? t('sessions.title')}>
+      <PageHeading title={data?.name ?? t(error ? 'sessions.title' : 'state.loading')}>
         {data ? (
           <>
             <SessionActions session={data} onStop={ask} />
