@@ -9,7 +9,7 @@ of tables (:mod:`backendai_hub.db.versions`) and what this process keeps anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from backendai_hub.db.nouns import tables_of
 from backendai_hub.operations.live_usage import has_news
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.simulations import SimulationDesk
+from backendai_hub.storage.keeper import HostHealth
 
 LOOK_SECONDS: Final = 1.0
 """What changes within so much time counts as one change."""
@@ -79,6 +80,15 @@ def _storage(sources: _Sources) -> Hashable:
     )
 
 
+def _hosts(sources: _Sources) -> Hashable:
+    return tell_states(sources.platform.storage.health())
+
+
+def tell_states(health: Mapping[str, HostHealth]) -> Hashable:
+    """Say what of storage hosts everybody with folders there has to know."""
+    return tuple((name, host.state) for name, host in health.items())
+
+
 def _remains(sources: _Sources) -> Hashable:
     # Looking for them is work on folders like any other.
     under_way = frozenset(sources.platform.folder_work.names())
@@ -103,6 +113,7 @@ _SHARED: Final = (
     Kind("attempts", Action.READ_SESSION, 10, _tables("scheduling_history")),
     Kind("queue", Action.READ_QUEUE, 5, _tables("sessions", "stops", "reservations")),
     Kind("resources", Action.READ_RESOURCES, 10, _tables(*_HELD)),
+    Kind("hosts", Action.READ_STORAGE_HOSTS, 1, _hosts),
 )
 KINDS: Final = (
     *(kind._replace(shared=True) for kind in _SHARED),

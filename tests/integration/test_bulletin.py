@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
+from msgspec.structs import replace
 
 from backendai_hub.core.access import USER_SCOPES, Caller, Principal
 from backendai_hub.core.live_usage import UsageTotals
@@ -15,10 +18,12 @@ from backendai_hub.operations.bulletin import (
     USAGE_SECONDS,
     Bulletin,
     BulletinReader,
+    tell_states,
 )
 from backendai_hub.operations.nouns import change_noun, create_noun, purge_noun
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.simulations import SimulationDesk
+from backendai_hub.storage.keeper import HostHealth
 from tests.factories import GIB, add_node, make_device, principal_of, schedule, submit
 
 LONG = 1000.0
@@ -135,8 +140,17 @@ async def test_who_does_not_see_all_of_a_kind_hears_of_what_is_everybodys_only(
     alice = await principal_of(platform, "alice", caller)
     allowed = {kind.name for kind in KINDS if kind.is_for(alice)}
 
-    everybodys = {"attempts", "queue", "resources", "slot-types"}
+    everybodys = {"attempts", "queue", "resources", "hosts", "slot-types"}
     assert allowed == everybodys | sees_all_of
+
+
+def test_everybody_hears_when_a_storage_host_answers_again_and_not_of_every_byte():
+    starting = HostHealth(state="starting", since=datetime(2026, 1, 1, tzinfo=UTC))
+    up = replace(starting, state="ok", total_bytes=10, free_bytes=5)
+
+    assert tell_states({"local": starting}) != tell_states({"local": up})
+    fuller = replace(up, free_bytes=4)
+    assert tell_states({"local": up}) == tell_states({"local": fuller})
 
 
 async def test_who_may_read_nothing_hears_of_nothing(platform: Platform):
@@ -152,6 +166,7 @@ async def test_who_may_read_nothing_hears_of_nothing(platform: Platform):
     assert not [kind.name for kind in KINDS if kind.is_for(router)]
     assert {kind.name for kind in KINDS if kind.is_for(plain)} == {
         "attempts",
+        "hosts",
         "queue",
         "resources",
         "slot-types",

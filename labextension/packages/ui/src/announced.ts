@@ -30,6 +30,7 @@ const KEYS: Record<string, readonly QueryKey[]> = {
   nodes: keys.nodes,
   usage: [keys.agents, keys.usageOfOthers, keys.usageOf],
   images: [['installs'], ['rescan'], ...keysOfNoun('images')],
+  hosts: [dataKeys.hosts],
   storage: [dataKeys.hosts],
   remains: [['storage-remains']],
   simulation: [['simulation']],
