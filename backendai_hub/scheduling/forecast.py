@@ -252,10 +252,9 @@ def _follow(
             steps += 1
             if steps > _MOST_STEPS:
                 return None
-            fitting = _find_fitting(trial, one, over)
-            rooms = trial.take(one, fitting) if fitting.any() else None
+            rooms, is_only = _take(trial, one, over)
             if rooms is None:
-                is_kept |= has_waited(one, line.policy, time)
+                is_kept = is_kept or has_waited(one, line.policy, time)
                 continue
             if one is session:
                 found = _starts(ends, session, time, over, rooms)
@@ -263,7 +262,7 @@ def _follow(
                 return found._replace(exact=exact and not is_kept)
             candidate.has_started = True
             # Which of several nodes it takes is for the policy of the group to say.
-            exact &= bool(fitting.sum() == 1)
+            exact &= is_only
             lifetime = one.lifetime or line.policy.max_lifetime
             if lifetime is not None:
                 course.begin(rooms, time + lifetime)
@@ -292,15 +291,20 @@ def _starts(
     )
 
 
-def _find_fitting(trial: Trial, session: PendingSession, over: Iterable[int]) -> Mask:
-    """Tell where *session* may have room, now that something has ended there."""
+def _take(
+    trial: Trial, session: PendingSession, over: Iterable[int]
+) -> tuple[list[Room] | None, bool]:
+    """Give *session* room where something has ended; tell whether on one node only."""
+    count = len(trial.placer.cluster.nodes)
     if session.members:
-        return np.ones(len(trial.placer.cluster.nodes), bool)
+        return trial.take(session), count == 1
     shape = trial.shapes.of(session)
-    fitting = np.zeros(len(trial.placer.cluster.nodes), bool)
-    for row in over:
-        fitting[row] = trial.placer.has_room(shape, row)
-    return fitting
+    rows = [row for row in over if trial.placer.has_room(shape, row)]
+    if not rows:
+        return None, False
+    among = np.zeros(count, bool)
+    among[rows] = True
+    return trial.take(session, among), len(rows) == 1
 
 
 def find_windows(
