@@ -139,8 +139,8 @@ def existing_hub(
         until(site.is_up, site.said)
         yield site
     finally:
-        run("down", "--sessions", f"--data-dir={site.data}")
         if hub is not None:
             hub.send_signal(signal.SIGTERM)
             hub.wait(60)
+        run("down", f"--data-dir={site.data}")
         shutil.rmtree(folder, ignore_errors=True)
