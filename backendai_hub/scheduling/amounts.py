@@ -41,6 +41,7 @@ class Amounts(Nodes):
         self.slots = tuple(sorted(found))
         self.column = {slot: i for i, slot in enumerate(self.slots)}
         self._only_units: dict[int, bool] = {}
+        self._has_units: dict[int, bool] = {}
         self._profiles = {
             self.column[s] for n in nodes for d in n.devices for s in d.profiles
         }
@@ -203,6 +204,13 @@ class Amounts(Nodes):
             known = self._only_units[column] = all(
                 c.units for x in self._makes if (c := x.columns[column]) is not None
             )
+        return known
+
+    def has_units(self, column: int) -> bool:
+        """Tell whether any device with this slot counts as exactly one."""
+        known = self._has_units.get(column)
+        if known is None:
+            known = self._has_units[column] = bool(self._units[column].any())
         return known
 
     # --- what fits ---------------------------------------------------------------

@@ -6,8 +6,9 @@ of the nodes; whoever stands before in the queue takes what becomes free first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from backendai_hub.scheduling.trials import Trial
 
 _MOST_ENDS = 64
 """How many ends are looked at one by one where everything else has fitted."""
+_AT_ONCE = 2048
+"""How many ends are compared at once."""
 _MOST_STEPS = 200
 """How many tries the queue before it is followed for."""
 
@@ -107,22 +110,34 @@ class Ends:
             known = self._sums[slot] = sums - before[self._first]
         return known
 
+    def _find_enough(self, session: PendingSession) -> Iterator[int]:
+        """Yield the ends, in time, with which a node has enough of every slot."""
+        cluster = self._line.cluster
+        if any(slot not in cluster.column for slot in session.request):
+            return
+        eligible = cluster.eligible(session)
+        asked = [
+            (cluster.free_of(cluster.column[slot]), self._sum(slot), amount)
+            for slot, amount in session.request.items()
+        ]
+        # It is seldom long until one is found.
+        for begin in range(0, len(self), _AT_ONCE):
+            indices = self._in_time[begin : begin + _AT_ONCE]
+            rows = self._rows[indices]
+            enough: Mask = eligible[rows]
+            for free, back, amount in asked:
+                enough &= free[rows] + back[indices] >= amount
+            yield from indices[enough].tolist()
+
     def first_fitting(self, session: PendingSession) -> tuple[int, int] | None:
         """Return when one container first finds room, and the index of that end."""
-        cluster = self._line.cluster
-        enough: Mask = cluster.eligible(session)[self._rows]
-        for slot, amount in session.request.items():
-            column = cluster.column.get(slot)
-            if column is None:
-                return None
-            free = cluster.free_of(column)[self._rows]
-            enough &= free + self._sum(slot) >= amount
-        candidates = self._in_time[enough[self._in_time]]
-        if not len(candidates):
+        candidates = islice(self._find_enough(session), _MOST_ENDS)
+        found = next(candidates, None)
+        if found is None:
             return None
         trial = self._line.trial(session)
         done: dict[int, int] = {}
-        for index in map(int, candidates[:_MOST_ENDS]):
+        for index in chain((found,), candidates):
             row = self.held[index].row
             for i in range(done.get(row, int(self._first[index])), index + 1):
                 _give(trial, self.held[i])
@@ -163,18 +178,18 @@ def foretell(line: Line, ends: Ends, session: PendingSession, ahead: Ahead) -> F
     """Tell when *session* starts at the latest if all end as they have declared."""
     if not len(ends):
         return Forecast(unknown=_undeclared(ends.undeclared))
-    alone = None if session.members else ends.first_fitting(session)
     if not ahead and not session.members:
-        return _alone(ends, alone)
+        return _alone(ends, session)
     followed = _follow(line, ends, session, ahead)
     if followed is not None:
         return followed
-    if alone is None:
-        return Forecast(unknown=_undeclared(ends.undeclared))
-    return _alone(ends, alone)._replace(exact=False)
+    alone = _alone(ends, session)
+    return alone if alone.starts is None else alone._replace(exact=False)
 
 
-def _alone(ends: Ends, found: tuple[int, int] | None) -> Forecast:
+def _alone(ends: Ends, session: PendingSession) -> Forecast:
+    """Tell when it starts if nobody is before it; of several nodes nobody knows."""
+    found = None if session.members else ends.first_fitting(session)
     if found is None:
         return Forecast(unknown=_undeclared(ends.undeclared))
     starts, index = found

@@ -89,7 +89,7 @@ class Shape:
             self.tests.append((largest, least))
         elif cluster.only_units(column):
             self.tests.append((largest if amount == MILLI else units, least))
-        elif not cluster.units_of(column).any():
+        elif not cluster.has_units(column):
             self.tests.append((largest, least))
         else:
             self.either.append((largest, units, least))
