@@ -1,14 +1,14 @@
-"""A program: press a widget's button while a real kernel runs another cell.
+"""A program: use a panel while a real kernel runs another cell.
 
-It prints what that cell printed. The click goes to a subshell of the kernel, as pages
-send it.
+A name is typed into its form, and a row's button is pressed. It prints what that cell
+printed. All goes to a subshell of the kernel, as pages send it.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, Final
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
@@ -17,7 +17,7 @@ PREPARE = """
 from backendai_lab import sessions
 panel = sessions.panel()
 job = sessions.create("jupyterlab", command="sleep 600", cpu=0.5, wait=True)
-print(panel.row(job.id)._stop.comm.comm_id)
+print(panel.row(job.id)._stop.comm.comm_id, panel.form.name.comm.comm_id)
 """
 BUSY = """
 import threading, time
@@ -31,8 +31,11 @@ sessions.model.observe(look, "sessions")
 print("busy", flush=True)
 print("TERMINATING" if pressed.wait(60) else "nothing was heard", flush=True)
 print("at", time.time(), flush=True)
+print("typed", panel.form.name.value, flush=True)
 print("cell ends", flush=True)
 """
+TYPED: Final = {"method": "update", "state": {"value": "next"}, "buffer_paths": []}
+PRESSED: Final = {"method": "custom", "content": {"event": "click"}}
 
 
 def run_cell(client: BlockingKernelClient, code: str) -> str:
@@ -52,15 +55,16 @@ def open_subshell(client: BlockingKernelClient) -> str:
     return str(reply["content"]["subshell_id"])
 
 
-def press(client: BlockingKernelClient, comm: str, subshell: str) -> None:
-    data = {"method": "custom", "content": {"event": "click"}}
+def tell(
+    client: BlockingKernelClient, comm: str, subshell: str, data: dict[str, Any]
+) -> None:
     message = client.session.msg("comm_msg", {"comm_id": comm, "data": data})
     message["header"]["subshell_id"] = subshell
     client.shell_channel.send(message)
 
 
 def click_while_busy(client: BlockingKernelClient) -> list[str]:
-    comm = run_cell(client, PREPARE).strip()
+    stop, name = run_cell(client, PREPARE).split()
     subshell = open_subshell(client)
     cell = client.execute(BUSY)
     words: list[str] = []
@@ -76,7 +80,8 @@ def click_while_busy(client: BlockingKernelClient) -> list[str]:
             if "busy" in words:
                 words.remove("busy")
                 pressed_at = time.time()
-                press(client, comm, subshell)
+                tell(client, name, subshell, TYPED)
+                tell(client, stop, subshell, PRESSED)
     heard, at, *rest = filter(None, words)
     waited = 1000 * (float(at.removeprefix("at ")) - pressed_at)
     return [heard, *rest, f"after {waited:.0f} ms"]

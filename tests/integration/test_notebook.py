@@ -239,8 +239,8 @@ async def test_a_notebook_runs_from_a_command_and_becomes_a_page(stack, tmp_path
     assert re.search(r"<td[^>]*>papers</td>", page)
 
 
-async def test_a_click_is_heard_while_another_cell_runs(stack):
-    """The kernel's subshells carry it, as a front end asks for."""
+async def test_a_panel_is_used_while_another_cell_runs(stack):
+    """The kernel's subshells carry clicks and words, as a front end asks for."""
     key = await make_administrator(stack)
     program = Path(__file__).parents[1] / "kernel_click.py"
 
@@ -248,4 +248,4 @@ async def test_a_click_is_heard_while_another_cell_runs(stack):
         run_program, stack, key, str(program), BACKENDAI_WIDGETS="1"
     )
 
-    assert printed.split("\n")[:2] == ["TERMINATING", "cell ends"]
+    assert printed.split("\n")[:3] == ["TERMINATING", "typed next", "cell ends"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 
 from backendai_lab.notebook.form import SessionForm
+from backendai_lab.notebook.hearing import hear_while_busy
 from backendai_lab.notebook.rows import SessionRow, put
 from backendai_lab.notebook.wording import quote
 
@@ -40,6 +41,7 @@ class SessionsPanel(widgets.VBox):
         self._follows = True
         super().__init__([self._head, self._error, self._list, self._more])
         self.add_class("backendai-sessions")
+        hear_while_busy(self)
         self._model.observe(self._follow, list(_FOLLOWED))
         self._more.observe(self._open_form, "selected_index")
         self._model.watch(self)

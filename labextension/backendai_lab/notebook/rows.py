@@ -12,6 +12,7 @@ import ipywidgets as widgets
 from backendai_hub.api.explanations import Why
 from backendai_hub.core.live_usage import UsageNow
 from backendai_hub.core.sessions import TERMINAL, Session, SessionStatus
+from backendai_lab.notebook.hearing import hear_while_busy
 from backendai_lab.notebook.plain import (
     show_bytes,
     show_slots,
@@ -66,6 +67,7 @@ class SessionRow(widgets.GridBox):
                 border_top="1px solid var(--jp-border-color2, #ddd)",
             ),
         )
+        hear_while_busy(self)
 
     def show(self, session: Session, why: Why | None, use: UsageNow | None) -> None:
         """Show the session as it is now."""

@@ -143,8 +143,28 @@ def test_a_notebook_shows_widgets_that_work(hub: Site, browser: Browser):
     expect(shown.get_by_role("button", name="Stop")).to_be_visible()
     expect(shown.get_by_role("meter", name="Memory")).to_be_visible()
     ada.look("lab-widgets")
+    fill_form_while_a_cell_runs(ada, shown)
     be_told_beside_a_notebook(ada)
     assert ada.errors == []
+
+
+def fill_form_while_a_cell_runs(person: Person, panel: Locator) -> None:
+    """The cell runs until it has seen that the panel has heard of a click."""
+    keyboard = person.page.keyboard
+    keyboard.type(_UNTIL_FILLED)
+    keyboard.press("Shift+Enter")
+    expect(person.page.locator("#jp-bottom-panel")).to_contain_text("Busy")
+    panel.get_by_text("New session").click()
+    environment = panel.get_by_label("Environment")
+    expect(environment.get_by_role("option")).not_to_have_count(0)
+    printed = person.page.locator(".jp-OutputArea-output").last
+    expect(printed).to_have_text("filled meanwhile")
+    person.look("lab-widgets-while-busy")
+
+
+_UNTIL_FILLED = """from time import sleep
+while not sessions._panel.form.image.options: sleep(0.1)
+print("filled meanwhile")"""
 
 
 def be_told_beside_a_notebook(person: Person) -> None:
