@@ -18,6 +18,11 @@ WINDOWS = (
     ("light", 360, COLOUR_RULES),
 )
 DIALOG = "[role=dialog]"
+# How far something sticks out of the window, or what is in it out of itself.
+TOO_WIDE = """one => {
+    const { left, right } = one.getBoundingClientRect()
+    return Math.max(one.scrollWidth - one.clientWidth, -left, right - innerWidth)
+}"""
 
 
 class Dialogs:
@@ -43,13 +48,24 @@ class Dialogs:
             found = self.person.find_barriers(DIALOG, rules)
             self.wrong.extend(f"{where}: {each}" for each in found)
             over = self.person.overflows()
-            inner = dialog.evaluate("one => one.scrollWidth - one.clientWidth")
+            inner = int(dialog.evaluate(TOO_WIDE))
             if over > 0 or inner > 0:
                 self.wrong.append(f"{where}: {max(over, inner)} px too wide")
         self.page.set_viewport_size({"width": 1280, "height": 860})
         self.page.emulate_media(color_scheme="light")
         self.seen.append(name)
         return dialog
+
+    def see_menu(self, way: Callable[[], Locator]) -> None:
+        """Open a menu on a narrow screen: all of what it says is to be read there."""
+        self.page.set_viewport_size({"width": 360, "height": 860})
+        way().click()
+        for entry in self.page.get_by_role("menuitem").all():
+            if entry.evaluate(TOO_WIDE) > 0:
+                self.wrong.append(f"{entry.inner_text()}: runs out of the menu")
+        self.page.keyboard.press("Escape")
+        expect(self.page.get_by_role("menu")).to_have_count(0)
+        self.page.set_viewport_size({"width": 1280, "height": 860})
 
     def look(self, name: str, *ways: Callable[[], Locator]) -> None:
         """See a dialog, and leave it as it is."""

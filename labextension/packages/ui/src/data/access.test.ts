@@ -97,6 +97,12 @@ describe('a folder', () => {
     expect(refuseFolder('transfer', mine, HOSTS, SOMEBODY)).toBe('superadmin');
   });
 
+  test('tells its owner, who can change it, why there is no copy yet', () => {
+    const mine = makeFolder('data', { cloneable: false });
+
+    expect(refuseFolder('clone', mine, HOSTS, SOMEBODY)).toBe('ownNotCloneable');
+  });
+
   test('is left, and no more, by those who share it', () => {
     const shared = makeFolder('data', { is_owner: false });
 

@@ -30,6 +30,7 @@ export type Reason =
   | 'hostShare'
   | 'notOwner'
   | 'notCloneable'
+  | 'ownNotCloneable'
   | 'dotFolder'
   | 'mounted'
   | 'ofProject'
@@ -126,7 +127,7 @@ function refuseCloning(folder: Folder, hosts: Hosts): Reason | null {
     return 'administers';
   }
   if (!folder.cloneable) {
-    return 'notCloneable';
+    return folder.is_owner ? 'ownNotCloneable' : 'notCloneable';
   }
   return permits(hosts, folder, 'create-vfolder') ? null : 'hostCreate';
 }

@@ -69,7 +69,7 @@ function options(element: HTMLElement, shown: { current: Props }): UPlot.Options
         ...axis,
         size: (_, values) => roomFor(values),
         space: 22,
-        ...(shown.current.binary ? { incrs: POWERS } : {}),
+        incrs: shown.current.binary ? POWERS : DECIMALS,
         values: (_, values) => values.map(value => shown.current.show(value))
       }
     ],
@@ -105,6 +105,11 @@ function roomFor(values: readonly string[] | null): number {
 
 /** Steps of an axis of bytes. */
 const POWERS = Array.from({ length: 52 }, (_, power) => 2 ** power);
+
+/** Steps of any other axis: what is smaller is written like its neighbour. */
+const DECIMALS = Array.from({ length: 42 }, (_, step) =>
+  Number(`${[1, 2, 5][step % 3]}e${Math.floor(step / 3) - 2}`)
+);
 
 /** A line of nothing needs room above it as well. */
 function highest(most: number | null, top: number | undefined): number {

@@ -1,4 +1,6 @@
+import { X } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
+import { IconButton } from '../../kit/Button';
 import { Drawer } from '../../kit/Drawer';
 import { SharingPanel } from '../sharing/SharingPanel';
 import type { Folder } from '../types';
@@ -15,7 +17,12 @@ export function ShareFolder({ folder, onClose }: Props): JSX.Element {
   return (
     <Drawer open side="end" label={title} onClose={onClose}>
       <div className="bai-root bai-drawer-body">
-        <h2>{title}</h2>
+        <header className="bai-side-head">
+          <h2>{title}</h2>
+          <IconButton label={t('app.close')} onClick={onClose}>
+            <X size={18} aria-hidden />
+          </IconButton>
+        </header>
         <SharingPanel folder={folder} />
       </div>
     </Drawer>
