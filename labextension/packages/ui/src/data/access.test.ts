@@ -108,7 +108,7 @@ describe('a folder', () => {
 
     expect(refuseFolder('leave', shared, HOSTS, SOMEBODY)).toBeNull();
     expect(refuseFolder('update', shared, HOSTS, SOMEBODY)).toBe('notOwner');
-    expect(refuseFolder('invite', shared, HOSTS, SOMEBODY)).toBe('notOwner');
+    expect(refuseFolder('invite', shared, HOSTS, SOMEBODY)).toBe('onlyOwner');
     expect(refuseFolder('clone', shared, HOSTS, SOMEBODY)).toBe('notCloneable');
   });
 

@@ -29,6 +29,7 @@ export type Reason =
   | 'hostInvite'
   | 'hostShare'
   | 'notOwner'
+  | 'onlyOwner'
   | 'notCloneable'
   | 'ownNotCloneable'
   | 'dotFolder'
@@ -151,7 +152,7 @@ function refuseInviting(folder: Folder, hosts: Hosts): Reason | null {
     return 'ofProject';
   }
   if (!folder.is_owner) {
-    return 'notOwner';
+    return 'onlyOwner';
   }
   if (folder.name.startsWith('.')) {
     return 'dotFolder';

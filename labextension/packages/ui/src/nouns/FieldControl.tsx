@@ -1,9 +1,12 @@
 /** The control of one field, by its kind. */
+import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
+import { useHost } from '../host';
 import { Field } from '../kit/Field';
 import { SelectField } from '../kit/SelectField';
 import { Switch } from '../kit/Switch';
 import { TextArea } from '../kit/TextArea';
+import { meQuery } from '../queries';
 import { AmountsField } from './AmountsField';
 import type { Drafts } from './form';
 import { HostsField } from './HostsField';
@@ -128,11 +131,13 @@ function Choice(props: {
 }): JSX.Element {
   const { t } = useTranslation();
   const { field, draft, ...rest } = props;
+  const me = useQuery(meQuery(useHost())).data;
   const kind = field.kind as NounField['kind'] & { type: 'choice' };
   if (kind.open) {
     return <Field {...rest} value={draft} suggestions={kind.of} />;
   }
-  const values = kind.of.includes(draft) || draft === '' ? kind.of : [draft, ...kind.of];
+  const open = me && kind.admits ? kind.of.filter(value => kind.admits?.(value, me)) : kind.of;
+  const values = open.includes(draft) || draft === '' ? open : [draft, ...open];
   return (
     <SelectField
       {...rest}

@@ -14,7 +14,7 @@ import { meQuery } from '../queries';
 import { LoadError } from '../LoadError';
 import { valueAt } from './form';
 import { readNoun, nounKeys } from './client';
-import type { AnyNoun, AnyRow, NounPanel, Section } from './noun';
+import { mayChange, type AnyNoun, type AnyRow, type NounPanel, type Section } from './noun';
 import { useVerbs } from './useVerbs';
 import { Value } from './Value';
 import { useNounWords } from './words';
@@ -65,7 +65,7 @@ function Shown({ noun, row }: { noun: AnyNoun; row: AnyRow }): JSX.Element {
   const me = useQuery(meQuery(host)).data;
   const words = useNounWords(noun);
   const verbs = useVerbs(noun, () => host.open(noun.path));
-  const writes = me !== undefined && (noun.writes ?? noun.admits)(me);
+  const writes = mayChange(noun, row, me);
   const offered = me && writes ? verbs.of(row, me) : [];
   const Badges = noun.Badges as React.ComponentType<{ row: AnyRow }> | undefined;
   const panels = (noun.panels ?? []) as unknown as NounPanel<AnyRow>[];

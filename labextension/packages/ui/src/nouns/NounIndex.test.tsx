@@ -24,7 +24,8 @@ const ADA = {
   full_name: 'Ada',
   domain: 'lab',
   role: 'user',
-  status: 'active'
+  status: 'active',
+  resource_policy: 'plain'
 };
 const BOB = { ...ADA, id: 'u2', name: 'bob', full_name: 'Bob' };
 
@@ -178,4 +179,61 @@ test('what another administrator does is seen, and what was chosen stays chosen'
 
   await screen.findByText('Robert');
   expect(screen.getByRole('checkbox', { name: /ada/, checked: true })).toBeTruthy();
+});
+
+const DEAN = { ...ROOT, name: 'dean', roles: ['domain-admin'] };
+const CHIEF = { ...ADA, id: 'u3', name: 'chief', role: 'superadmin' };
+
+test('domain admins are not offered what only superadmins do', async () => {
+  const answer: Answer = ({ path }) =>
+    ({ '/api/me': DEAN, '/api/users': { items: [ADA, CHIEF], next: null } })[path] ?? {
+      items: [],
+      next: null
+    };
+  await show(answer);
+
+  await screen.findByRole('button', { name: 'Actions for ada' });
+  expect(screen.queryByRole('button', { name: 'Actions for chief' })).toBeNull();
+  fireEvent.click(screen.getByRole('checkbox', { name: /chief/ }));
+  expect(screen.queryByRole('button', { name: 'Delete for good' })).toBeNull();
+  for (const name of ['Deactivate', 'Change fields…']) {
+    expect(screen.getByRole('button', { name }).getAttribute('aria-disabled')).toBe('true');
+  }
+});
+
+test.each([
+  ['chief', CHIEF, ['Superadmin', 'User', 'Domain admin'], null],
+  ['ada', ADA, ['User', 'Domain admin'], 'Edit']
+])('domain admins find of %s what is theirs to change', async (name, row, roles, edit) => {
+  const answer: Answer = ({ path }) =>
+    ({
+      '/api/me': DEAN,
+      [`/api/users/${row.id}`]: row,
+      [`/api/accounts/${name}/state`]: { must_change: false, locked: false }
+    })[path] ?? { items: [], next: null };
+  await showPage(<NounPages noun={users} params={{ id: row.id }} />, {
+    answer,
+    areas: ['admin']
+  });
+  await screen.findByRole('heading', { name });
+  // Policies have no page for those who only run a domain.
+  await screen.findByRole('link', { name: 'lab' });
+  expect(screen.queryByRole('link', { name: 'plain' })).toBeNull();
+  expect(screen.queryByRole('button', { name: 'Edit' })?.textContent ?? null).toBe(edit);
+  const touched = screen.queryByRole('button', { name: 'New one-time password' }) !== null;
+  expect(touched).toBe(edit !== null);
+
+  cleanup();
+  await showPage(<NounPages noun={users} params={{ id: row.id, verb: 'edit' }} />, {
+    answer,
+    areas: ['admin']
+  });
+  const choice = await screen.findByLabelText('Role');
+  await waitFor(() =>
+    expect(
+      within(choice)
+        .getAllByRole('option')
+        .map(each => each.textContent)
+    ).toEqual(roles)
+  );
 });

@@ -18,7 +18,15 @@ import { choicesQuery } from './choices';
 import { listNouns } from './client';
 import { Siblings } from './Siblings';
 import { titleOf } from './NounDetail';
-import { fieldsOf, mayCreate, type AnyNoun, type AnyRow, type NounColumn } from './noun';
+import {
+  fieldsOf,
+  mayChange,
+  mayCreate,
+  mayWrite,
+  type AnyNoun,
+  type AnyRow,
+  type NounColumn
+} from './noun';
 import { admits, useVerbs, verbsOf } from './useVerbs';
 import { plain, Value } from './Value';
 import { useNounWords, valueWord, type NounWords } from './words';
@@ -28,7 +36,7 @@ export function NounIndex({ noun }: { noun: AnyNoun }): JSX.Element {
   const host = useHost();
   const words = useNounWords(noun);
   const me = useQuery(meQuery(host)).data;
-  const writes = me !== undefined && (noun.writes ?? noun.admits)(me);
+  const writes = mayWrite(noun, me);
   const list = useList(noun, words, writes);
   const [address, setAddress] = useAddress();
   const More = noun.More;
@@ -114,7 +122,7 @@ function useList(
     },
     rowKey: row => row.id,
     rowName: row => titleOf(noun, row),
-    actions: row => <RowActions noun={noun} row={row} writes={writes} verbs={verbs} />,
+    actions: row => <RowActions noun={noun} row={row} verbs={verbs} />,
     bulk:
       writes && me
         ? [
@@ -124,18 +132,20 @@ function useList(
                     key: 'edit',
                     text: t('bulkEdit.open'),
                     icon: <Pencil size={16} aria-hidden />,
+                    admits: (row: AnyRow) => mayChange(noun, row, me),
+                    why: t('deeds.notForThese'),
                     run: editing.run
                   }
                 ]
               : []),
-            ...verbsOf(noun)
+            ...verbsOf(noun, me)
               .filter(verb => verb.change ?? verb.purges)
               .map(verb => ({
                 key: verb.key,
                 text: t(`deeds.${verb.key}.text`),
                 icon: <verb.Icon size={16} aria-hidden />,
                 danger: verb.danger ?? false,
-                admits: (row: AnyRow) => admits(verb, row, me),
+                admits: (row: AnyRow) => admits(noun, verb, row, me),
                 why: t('deeds.notForThese'),
                 run: (rows: AnyRow[]) => verbs.run(verb, rows)
               }))
@@ -162,14 +172,13 @@ function useList(
 function RowActions(props: {
   noun: AnyNoun;
   row: AnyRow;
-  writes: boolean;
   verbs: ReturnType<typeof useVerbs>;
 }): JSX.Element | null {
   const { t } = useTranslation();
   const host = useHost();
-  const { noun, row, writes, verbs } = props;
+  const { noun, row, verbs } = props;
   const me = useQuery(meQuery(host)).data;
-  if (!writes || !me) {
+  if (!me || !mayChange(noun, row, me)) {
     return null;
   }
   return (

@@ -7,12 +7,12 @@ import { meQuery } from '../queries';
 import { NounDetail } from './NounDetail';
 import { NounForm } from './NounForm';
 import { NounIndex } from './NounIndex';
-import { mayCreate, type AnyNoun } from './noun';
+import { mayCreate, mayWrite, type AnyNoun } from './noun';
 
 export function NounPages({ noun, params }: PageProps & { noun: AnyNoun }): JSX.Element {
   const me = useQuery(meQuery(useHost())).data;
   const { id, verb } = params;
-  const writes = me === undefined || (noun.writes ?? noun.admits)(me);
+  const writes = me === undefined || mayWrite(noun, me);
   if (id === undefined) {
     return <NounIndex noun={noun} />;
   }

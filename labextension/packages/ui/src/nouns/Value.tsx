@@ -1,4 +1,6 @@
 /** One value of a noun as it is read: with its unit, and a way to what it names. */
+import type { Me } from '@backendai/api';
+import { useQuery } from '@tanstack/react-query';
 import type { TFunction } from 'i18next';
 import { Check, Minus } from 'lucide-react';
 import { Fragment, type ReactNode } from 'react';
@@ -7,21 +9,24 @@ import { number, parseAmount, showAmount, sortSlots } from '../amounts';
 import { showDuration } from '../durations';
 import { useHost } from '../host';
 import { PageLink } from '../PageLink';
+import { meQuery } from '../queries';
 import { slotTitle } from '../slots';
 import { exactly } from '../times';
 import { PERMISSIONS } from './HostsField';
 import { specialsOf, type Kind, type Referred } from './kinds';
+import { readsSite, readsTenants } from './roles';
 import { valueWord } from './words';
 
-const PATHS: Partial<Record<Referred, string>> = {
-  domains: '/admin/domains',
-  projects: '/admin/projects',
-  users: '/admin/users',
-  registries: '/admin/registries',
-  'resource-groups': '/admin/groups',
-  'user-policies': '/admin/policies/user',
-  'keypair-policies': '/admin/policies/keypair',
-  'project-policies': '/admin/policies/project'
+/** Where their pages are, and who finds them. */
+const PAGES: Partial<Record<Referred, [path: string, admits: (me: Me) => boolean]>> = {
+  domains: ['/admin/domains', readsTenants],
+  projects: ['/admin/projects', readsTenants],
+  users: ['/admin/users', readsTenants],
+  registries: ['/admin/registries', readsSite],
+  'resource-groups': ['/admin/groups', readsSite],
+  'user-policies': ['/admin/policies/user', readsSite],
+  'keypair-policies': ['/admin/policies/keypair', readsSite],
+  'project-policies': ['/admin/policies/project', readsSite]
 };
 
 interface Props {
@@ -161,9 +166,10 @@ export function Reference(props: {
   domain?: string | undefined;
 }): JSX.Element {
   const { noun, name, domain } = props;
-  const path = PATHS[noun];
+  const me = useQuery(meQuery(useHost())).data;
+  const [path, admits] = PAGES[noun] ?? [];
   const which = noun === 'projects' && domain ? `${domain}:${name}` : name;
-  return path ? (
+  return path && me && admits?.(me) ? (
     <PageLink to={`${path}/${encodeURIComponent(which)}`}>{name}</PageLink>
   ) : (
     <>{name}</>

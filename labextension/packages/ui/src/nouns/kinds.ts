@@ -4,6 +4,7 @@
  * A field in a form holds a *draft*: text, a flag, a list or a table, whatever its
  * control edits. What a draft says wrongly is named by a key of `wrong.…`.
  */
+import type { Me } from '@backendai/api';
 import { parseAmount, writeAmount } from '../amounts';
 import { parseDuration, writeDuration } from '../durations';
 
@@ -23,7 +24,13 @@ export type Kind =
   | { type: 'size'; specials?: Special[] }
   | { type: 'moment' }
   | { type: 'slots'; limits: boolean }
-  | { type: 'choice'; of: readonly string[]; open?: boolean }
+  | {
+      type: 'choice';
+      of: readonly string[];
+      open?: boolean;
+      /** Which of them somebody may choose; any, if it is absent. */
+      admits?(value: string, me: Me): boolean;
+    }
   | { type: 'choices'; of: readonly string[]; some: boolean }
   | { type: 'reference'; noun: Referred; optional?: boolean }
   | { type: 'words'; most: number; noun?: Referred }

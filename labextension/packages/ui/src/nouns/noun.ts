@@ -112,6 +112,8 @@ export interface NounFilter {
 export interface NounVerb<Row> {
   key: string;
   Icon: LucideIcon;
+  /** Who may do it, of those who may change the noun; anybody, if it is absent. */
+  by?: 'superadmin';
   /** Whether it can be done to this one; what cannot is not offered. */
   when?(row: Row, me: Me): boolean;
   /** The change that it makes, and the one that takes it back. */
@@ -139,6 +141,8 @@ export interface NounOf<N extends NounName> {
   admits(me: Me): boolean;
   /** Who may make and change them, if not everybody who sees them. */
   writes?(me: Me): boolean;
+  /** Which ones they may change; all that they see, if it is absent. */
+  changes?(row: Shown<N>, me: Me): boolean;
   /** False where they come into being by themselves. */
   creates?: boolean | ((me: Me) => boolean);
   columns: NounColumn<Shown<N>>[];
@@ -185,6 +189,13 @@ export function describe<N extends NounName>(noun: NounOf<N>): AnyNoun {
 
 export const fieldsOf = (noun: AnyNoun): NounField[] =>
   noun.sections.flatMap(section => section.fields);
+
+/** Whether somebody may change them at all; which ones says {@link mayChange}. */
+export const mayWrite = (noun: AnyNoun, me: Me | undefined): boolean =>
+  me !== undefined && (noun.writes ?? noun.admits)(me);
+
+export const mayChange = (noun: AnyNoun, row: AnyRow, me: Me | undefined): boolean =>
+  me !== undefined && mayWrite(noun, me) && (noun.changes?.(row as never, me) ?? true);
 
 export const mayCreate = (noun: AnyNoun, me: Me | undefined): boolean =>
   typeof noun.creates === 'function' ? Boolean(me && noun.creates(me)) : noun.creates !== false;

@@ -7,4 +7,10 @@ export const readsSite = (me: Me): boolean => isSuperadmin(me) || isMonitor(me);
 /** What is of a domain: its administrators see and change their own. */
 export const readsTenants = (me: Me): boolean => administers(me) || isMonitor(me);
 
+const ABOVE: readonly unknown[] = ['superadmin', 'monitor'];
+
+/** Whether *me* may give a role, and change those who have it. */
+export const standsBelow = (role: unknown, me: Me): boolean =>
+  isSuperadmin(me) || !ABOVE.includes(role);
+
 export { administers, isSuperadmin };

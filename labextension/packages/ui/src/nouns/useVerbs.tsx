@@ -7,7 +7,8 @@ import { useHost } from '../host';
 import { TypedConfirm } from '../kit/TypedConfirm';
 import { listKey } from '../lists/list';
 import { changeMany, nounKeys, purgeMany, type BulkAnswer } from './client';
-import type { AnyNoun, AnyRow, NounName, NounVerb } from './noun';
+import { mayChange, type AnyNoun, type AnyRow, type NounName, type NounVerb } from './noun';
+import { isSuperadmin } from './roles';
 import { nounWords } from './words';
 import { useFailure } from '../wording';
 
@@ -21,10 +22,14 @@ export interface Verbs {
   dialogs: ReactNode;
 }
 
-export const verbsOf = (noun: AnyNoun): Verb[] => (noun.verbs ?? []) as unknown as Verb[];
+/** What somebody may do with them, of those to whom it can be done. */
+export const verbsOf = (noun: AnyNoun, me: Me): Verb[] =>
+  ((noun.verbs ?? []) as unknown as Verb[]).filter(
+    verb => verb.by !== 'superadmin' || isSuperadmin(me)
+  );
 
-export const admits = (verb: Verb, row: AnyRow, me: Me): boolean =>
-  verb.when === undefined || verb.when(row, me);
+export const admits = (noun: AnyNoun, verb: Verb, row: AnyRow, me: Me): boolean =>
+  mayChange(noun, row, me) && (verb.when === undefined || verb.when(row, me));
 
 /** Everything that shows nouns of this kind asks again. */
 export function useRefresh(noun: NounName): () => Promise<void> {
@@ -160,7 +165,7 @@ export function useVerbs(noun: AnyNoun, onPurged?: () => void): Verbs {
   );
 
   return {
-    of: (row, me) => verbsOf(noun).filter(verb => admits(verb, row, me)),
+    of: (row, me) => verbsOf(noun, me).filter(verb => admits(noun, verb, row, me)),
     run: (verb, rows) =>
       verb.change ? change(verb, rows) : new Promise(done => setAsked({ verb, rows, done })),
     dialogs

@@ -35,13 +35,22 @@ export function Pages(): JSX.Element {
     <Switch>
       {PAGES.map(page => (
         <Route key={page.path} path={page.path}>
-          {params => <Shown page={page} params={params as PageProps['params']} />}
+          {params => <Shown page={page} params={readParams(params as PageProps['params'])} />}
         </Route>
       ))}
       <Route>
         <MissingPage />
       </Route>
     </Switch>
+  );
+}
+
+/** What parts of an address say: the router leaves the signs that divide one as they were. */
+function readParams(params: PageProps['params']): PageProps['params'] {
+  const read = (part: string): string =>
+    part.replace(/%(2[3-9A-F]|3[A-F]|40)/gi, decodeURIComponent);
+  return Object.fromEntries(
+    Object.entries(params).map(([name, part]) => [name, part && read(part)])
   );
 }
 

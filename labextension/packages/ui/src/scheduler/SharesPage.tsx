@@ -190,7 +190,7 @@ function useColumns(scope: Scope, onEdit: (entry: Entry) => void): Column<Entry>
     new Intl.NumberFormat(host.language, { style: 'percent', maximumFractionDigits: 1 }).format(
       part
     );
-  const writes = me !== undefined && administers(me);
+  const writes = me !== undefined && (scope.domain ? administers(me) : isSuperadmin(me));
   const deeper = (entry: Entry): string =>
     placeOf({
       group: scope.group,

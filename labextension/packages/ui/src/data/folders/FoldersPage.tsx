@@ -187,7 +187,7 @@ function useFolderList(shelf: Shelf, ask: (asked: Asked) => void): ListOf<Folder
     rowName: folder => folder.name,
     dimmed: folder => folder.access === null && !trash,
     actions: folder => {
-      const entries = menuOf(folder);
+      const entries = looksOnly ? [] : menuOf(folder);
       return entries.length ? (
         <MenuButton
           label={t('files.actionsOf', { name: folder.name })}

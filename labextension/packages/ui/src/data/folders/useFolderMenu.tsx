@@ -77,7 +77,8 @@ export function useFolderMenu(ask: (asked: Asked) => void): (folder: Folder) => 
       ...(asker.superadmin
         ? [item('transfer', UserRoundCog, 'transfer', () => ask({ what: 'transfer', folder }))]
         : []),
-      ...(folder.is_owner || ofProject
+      // Who only manages it has never been let in.
+      ...(folder.is_owner || ofProject || folder.access === null
         ? []
         : [item('leave', LogOut, 'leave', () => void leave(folder.id, folder.name))]),
       item('trash', Trash2, 'trash', () => void verbs.trash([folder]), true)

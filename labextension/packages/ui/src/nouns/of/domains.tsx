@@ -59,13 +59,15 @@ export const domains = describe({
     {
       key: 'deactivate',
       Icon: PowerOff,
-      when: (row, me) => isSuperadmin(me) && row.is_active !== false,
+      by: 'superadmin',
+      when: row => row.is_active !== false,
       change: { fields: { is_active: false }, undo: { is_active: true } }
     },
     {
       key: 'activate',
       Icon: Power,
-      when: (row, me) => isSuperadmin(me) && row.is_active === false,
+      by: 'superadmin',
+      when: row => row.is_active === false,
       change: { fields: { is_active: true }, undo: { is_active: false } }
     },
     {
@@ -73,7 +75,8 @@ export const domains = describe({
       Icon: Trash2,
       danger: true,
       purges: true,
-      when: (row, me) => isSuperadmin(me) && row.is_active === false && !row.is_default
+      by: 'superadmin',
+      when: row => row.is_active === false && !row.is_default
     }
   ],
   panels: [{ key: 'dotfiles', Panel: DotfilesPanel.ofDomain, admits: administers }]

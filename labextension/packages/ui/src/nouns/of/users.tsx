@@ -3,7 +3,7 @@ import { Trash2, UserCheck, UserX, UserRound } from 'lucide-react';
 import { RoleBadge, UserBadges } from '../Badges';
 import { flag, line, MOST } from '../limits';
 import { describe } from '../noun';
-import { administers, isSuperadmin, readsTenants } from '../roles';
+import { administers, readsTenants, standsBelow } from '../roles';
 import { AccountPanel } from '../panels/AccountPanel';
 import { BulkUsers } from '../panels/BulkUsers';
 import { NewAccount } from '../panels/NewAccount';
@@ -17,6 +17,7 @@ export const users = describe({
   Icon: UserRound,
   admits: readsTenants,
   writes: administers,
+  changes: (row, me) => standsBelow(row.role, me),
   Badges: UserBadges,
   More: BulkUsers,
   create: NewAccount.create,
@@ -65,7 +66,11 @@ export const users = describe({
         },
         {
           name: 'role',
-          kind: { type: 'choice', of: ['user', 'domain-admin', 'superadmin', 'monitor'] },
+          kind: {
+            type: 'choice',
+            of: ['user', 'domain-admin', 'superadmin', 'monitor'],
+            admits: standsBelow
+          },
           initial: 'user'
         },
         {
@@ -141,11 +146,16 @@ export const users = describe({
       Icon: Trash2,
       danger: true,
       purges: true,
-      when: (row, me) => isSuperadmin(me) && row.status !== 'active' && row.name !== me.name
+      by: 'superadmin',
+      when: (row, me) => row.status !== 'active' && row.name !== me.name
     }
   ],
   panels: [
-    { key: 'account', Panel: AccountPanel, admits: administers },
+    {
+      key: 'account',
+      Panel: AccountPanel,
+      admits: (me, row) => administers(me) && standsBelow(row.role, me)
+    },
     { key: 'keys', Panel: UserKeys, admits: readsTenants }
   ]
 });

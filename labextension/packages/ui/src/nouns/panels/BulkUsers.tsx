@@ -17,7 +17,7 @@ import { meQuery } from '../../queries';
 import { ask } from '../client';
 import { PickText } from '../PickText';
 import { ReferenceField } from '../ReferenceField';
-import { isSuperadmin } from '../roles';
+import { isSuperadmin, standsBelow } from '../roles';
 import { useRefresh } from '../useVerbs';
 import { valueWord } from '../words';
 import { FromService } from '../../FromService';
@@ -26,6 +26,7 @@ import { useFailure } from '../../wording';
 type Results = Schemas['AccountResults'];
 type Way = 'series' | 'table';
 
+const ROLES = ['user', 'domain-admin', 'monitor'];
 const EXAMPLE =
   'name,full_name,email,domain,project,role\ngrace,Grace Hopper,grace@example.org,,,user';
 
@@ -167,7 +168,7 @@ function SeriesFields(props: { series: Series; onChange(series: Series): void })
       <SelectField
         label={t('fields.any.role')}
         value={series.role}
-        options={['user', 'domain-admin', 'monitor'].map(value => ({
+        options={ROLES.filter(value => me && standsBelow(value, me)).map(value => ({
           value,
           text: valueWord(t, 'role', value)
         }))}

@@ -9,16 +9,17 @@ import { RelativeTime } from '../../kit/RelativeTime';
 import { Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { PageLink } from '../../PageLink';
-import { useLooksOnly } from '../../pages/useLooksOnly';
+import { meQuery } from '../../queries';
 import { KeypairBadges } from '../Badges';
 import { listNouns, nounKeys } from '../client';
 import type { Shown } from '../noun';
+import { administers, standsBelow } from '../roles';
 import { Reference } from '../Value';
 
 export function UserKeys({ row }: { row: Shown<'users'> }): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
-  const looksOnly = useLooksOnly();
+  const me = useQuery(meQuery(host)).data;
   const { data, error, refetch } = useQuery({
     queryKey: [...nounKeys.all('keypairs'), 'of', row.name],
     queryFn: ({ signal }) =>
@@ -74,7 +75,7 @@ export function UserKeys({ row }: { row: Shown<'users'> }): JSX.Element {
           ]}
         />
       ) : null}
-      {looksOnly ? null : (
+      {me && administers(me) && standsBelow(row.role, me) ? (
         <div className="bai-panel-actions">
           <Button
             icon={<Plus size={16} aria-hidden />}
@@ -85,7 +86,7 @@ export function UserKeys({ row }: { row: Shown<'users'> }): JSX.Element {
             {t('nouns.keypairs.new')}
           </Button>
         </div>
-      )}
+      ) : null}
     </>
   );
 }
