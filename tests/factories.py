@@ -134,6 +134,7 @@ class Node:
         self.platform = platform
         self.id = agent_id
         self.name = name
+        self.url = f"https://{name}:1"
         self.devices: Sequence[Device] = [make_device()]
         self.sequence = 0
         self.isolation = ISOLATION
@@ -155,7 +156,7 @@ class Node:
             epoch=1,
             sequence=sequence,
             machine_id=self.name,
-            url=f"https://{self.name}:1",
+            url=self.url,
             architecture="x86_64",
             generation=generation,
             devices=list(self.devices),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Collection
 from typing import Final
 
@@ -22,18 +23,22 @@ from backendai_agent.certs import HUB_NAME, ROUTER_NAME
 from backendai_agent.forwarding import end_to_end, pass_body, pass_on
 from backendai_agent.logs import Log
 from backendai_agent.outbox import Outbox
-from backendai_agent.runtimes.base import Runtime
+from backendai_agent.runtimes.base import LogNews, Runtime
+from backendai_hub.api.agents import LOG_MOMENT
 
 LOG_BYTES: Final = 1 << 20
 LOG_SECONDS: Final = 15.0
 LARGEST_TAIL: Final = 10_000
+LONGEST_WAIT: Final = 30
+ABSENT_SECONDS: Final = 1.0
+"""So long after it was not there one looks again whether a container prints."""
 
 _APP = re.compile(
     r"/containers/(?P<container>[0-9a-f-]{36})/apps/(?P<app>[a-z][a-z0-9-]{0,31})"
     r"(?P<rest>/.*)",
     re.DOTALL,
 )
-_LOGS = re.compile(r"/containers/(?P<container>[0-9a-f-]{36})/logs")
+_LOGS = re.compile(r"/containers/(?P<container>[0-9a-f-]{36})/logs(?P<news>/news)?")
 _WEBSOCKET_HEADERS: Final = frozenset(
     {
         "sec-websocket-accept",
@@ -71,7 +76,8 @@ class DataPlane:
         if path == "/healthz":
             return _say(200, "ok")
         if match := _LOGS.fullmatch(path):
-            return await self._logs(request, match["container"])
+            answer = self._news if match["news"] else self._logs
+            return await answer(request, match["container"])
         if match := _APP.fullmatch(request.raw_path):
             return await self._app(request, match)
         return _say(404, "there is no such thing here")
@@ -81,17 +87,51 @@ class DataPlane:
     ) -> web.StreamResponse:
         if request.method != "GET":
             return _say(405, "logs can only be read")
-        given = request.rel_url.query.get("tail", "200")
-        if not (given.isascii() and given.isdigit()):
+        tail = _read_number(request, "tail", 200)
+        if tail is None:
             return _say(400, "tail: write a number of lines")
-        tail = min(int(given[:9]), LARGEST_TAIL)
+        tail = min(tail, LARGEST_TAIL)
+        moment = time.monotonic_ns()  # what is printed while it is read is news
         try:
             async with asyncio.timeout(LOG_SECONDS):
                 text = await self._read(container, tail)
         except FAILURES as error:
             return _say(404, f"no logs: {read_failure(error)}")
         clipped = text.encode("utf-8", "replace")[-LOG_BYTES:]
-        return web.Response(body=clipped, content_type="text/plain", charset="utf-8")
+        return web.Response(
+            body=clipped,
+            content_type="text/plain",
+            charset="utf-8",
+            headers={LOG_MOMENT: str(moment)},
+        )
+
+    async def _news(
+        self, request: web.BaseRequest, container: str
+    ) -> web.StreamResponse:
+        """Wait until there is more in a log than at the moment of its last reading.
+
+        200: there is; 204: not yet; 404: nothing prints there; 410: or ever will.
+        """
+        moment = _read_number(request, "after", None)
+        seconds = _read_number(request, "wait", LONGEST_WAIT)
+        if request.method != "GET" or moment is None or seconds is None:
+            return _say(400, "after, wait: write numbers, and ask with GET")
+        news = None
+        try:
+            async with asyncio.timeout(min(seconds, LONGEST_WAIT)):
+                while True:
+                    # By a clock that nobody sets: theirs may be put right meanwhile.
+                    age = max(0.0, (time.monotonic_ns() - moment) / 1e9)
+                    news = None
+                    news = await self._runtime.hear_log(container, age)
+                    if news is not LogNews.ABSENT:
+                        break
+                    await asyncio.sleep(ABSENT_SECONDS)
+        except TimeoutError:
+            pass
+        except FAILURES as error:
+            return _say(503, f"no logs: {read_failure(error)}")
+        return _say(*_NEWS[news])
 
     async def _read(self, container: str, tail: int) -> str:
         """Read a log; of one that was removed, what still waits to be sent of it.
@@ -141,6 +181,24 @@ class DataPlane:
             self._log.info("container %s does not answer: %s", container, error)
             return _say(502, "the app does not answer")
         return await pass_on(request, answer)
+
+
+_NEWS: Final = {
+    None: (204, ""),
+    LogNews.PRINTED: (200, "printed"),
+    LogNews.ABSENT: (404, "nothing prints there"),
+    LogNews.ENDED: (410, "it has ended"),
+}
+
+
+def _read_number(
+    request: web.BaseRequest, name: str, otherwise: int | None
+) -> int | None:
+    """Return the parameter *name*; None where it is no number."""
+    given = request.rel_url.query.get(name)
+    if given is None:
+        return otherwise
+    return int(given[:18]) if given.isascii() and given.isdigit() else None
 
 
 def _say(status: int, text: str) -> web.Response:

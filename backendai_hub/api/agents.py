@@ -26,6 +26,9 @@ from backendai_hub.core.agents import Device, Isolation
 PROTOCOL_VERSION = 2
 """Raised when agents learn something; what they do with it is in core.agents."""
 
+LOG_MOMENT = "X-Backendai-Log-Moment"
+"""When a log was read, by a clock of its node's; one waits for more than was there."""
+
 USUAL_GRACE = 10.0
 """Seconds between asking what runs in a container to end, and ending it by force."""
 

@@ -80,7 +80,8 @@ class SessionLog(msgspec.Struct, frozen=True, kw_only=True):
     """The end of what a session has printed.
 
     ``attempt`` counts from 1; ``clipped`` says that there was more before it, ``live``
-    that there may be more after it.
+    that there may be more after it. ``followed`` promises to who asked for it that
+    their streams tell of that; otherwise they have to ask again.
     """
 
     session_id: str
@@ -88,6 +89,7 @@ class SessionLog(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     clipped: bool = False
     live: bool = False
+    followed: bool = False
 
 
 class ShownSession(Session, frozen=True, kw_only=True):

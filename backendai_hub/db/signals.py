@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 
 
 class Signals:
@@ -35,19 +36,28 @@ class Signals:
 
     async def wait(self, name: str, ticket: int, seconds: float) -> bool:
         """Wait until *name* has moved on from *ticket*; False when time is up."""
-        if self._counts[name] != ticket:
+        return await self.wait_for_any({name: ticket}, seconds)
+
+    async def wait_for_any(self, tickets: Mapping[str, int], seconds: float) -> bool:
+        """Wait until one has moved on from its ticket; False when time is up."""
+        if any(self._counts[name] != ticket for name, ticket in tickets.items()):
             return True
         future = asyncio.get_running_loop().create_future()
-        self._waiters[name].add(future)
+        for name in tickets:
+            self._waiters[name].add(future)
         try:
             async with asyncio.timeout(seconds):
                 await future
         except TimeoutError:
             return False
         finally:
-            waiting = self._waiters.get(name)
-            if waiting is not None:
-                waiting.discard(future)
-                if not waiting:
-                    del self._waiters[name]
+            for name in tickets:
+                self._forget(name, future)
         return True
+
+    def _forget(self, name: str, future: asyncio.Future[None]) -> None:
+        waiting = self._waiters.get(name)
+        if waiting is not None:
+            waiting.discard(future)
+            if not waiting:
+                del self._waiters[name]

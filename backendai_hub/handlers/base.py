@@ -43,6 +43,7 @@ from backendai_hub.handlers.problems import as_hub_error
 from backendai_hub.handlers.trail import SeenKeys, Trail
 from backendai_hub.operations.bulletin import Bulletin
 from backendai_hub.operations.explain import ExplanationDesk
+from backendai_hub.operations.log_desk import LogDesk
 from backendai_hub.operations.logins import LoginDesk
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queues import QueueDesk
@@ -103,9 +104,11 @@ class Service:
     nodes: AgentClient | None = None
     """Who asks nodes something; nobody does where there are no certificates."""
     queues: QueueDesk = field(init=False)
+    logs: LogDesk = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", QueueDesk(self.explanations))
+        object.__setattr__(self, "logs", LogDesk(self.signals, self.nodes))
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class SessionLogHandler(APIHandler):
             self.principal,
             session_id,
             query=self.decode_query(LogQuery),
-            nodes=self.service.nodes,
+            desk=self.service.logs,
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 
 import msgspec
 from tornado.iostream import StreamClosedError
@@ -13,6 +15,7 @@ from backendai_hub.handlers.base import APIHandler, operation
 from backendai_hub.operations import sessions as verbs
 from backendai_hub.operations.bulletin import BulletinReader
 from backendai_hub.operations.live_usage import EVERYBODY, LiveUsageQuery, read_live
+from backendai_hub.operations.log_desk import name_of
 
 KEEP_ALIVE_SECONDS = 15.0
 IDENTIFY_SECONDS = 25.0
@@ -33,7 +36,8 @@ class EventStreamQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     With ``usage`` also what sessions use, every two seconds as events named "usage":
     "1" of one's own sessions, "all" of all that one may see. With ``changes=1`` also
-    events named "changed", with the ``kinds`` of which something looks different now.
+    events named "changed", with the ``kinds`` of which something looks different now,
+    and of which sessions that one follows there is more in the ``logs``.
     """
 
     after: int | None = None
@@ -64,35 +68,45 @@ class EventsHandler(APIHandler):
         """Stream facts after ``after`` (or ``Last-Event-ID``); without it, from now."""
         after = await self._begin()
         self._usage = self._choose_usage()
-        self._bulletin = self._choose_changes()
-        self.set_header("Content-Type", "text/event-stream")
-        self.set_header("X-Accel-Buffering", "no")
+        with contextlib.ExitStack() as until_the_end:
+            self._bulletin = self._choose_changes(until_the_end)
+            self.set_header("Content-Type", "text/event-stream")
+            self.set_header("X-Accel-Buffering", "no")
+            with contextlib.suppress(StreamClosedError):
+                await self._follow(after)
+
+    async def _follow(self, after: int) -> None:
         signals = self.service.signals
         clock = asyncio.get_running_loop().time
         identified = clock()
-        try:
-            # Whoever is cut off before the first fact goes on from here all the same.
-            await self._send(f": from {after}\nid: {after}\nretry: 1000\n\n")
-            looked, look_at = -1, 0.0
-            while self._open and not self.service.stopping:
-                ticket = signals.ticket("events")
-                # A beat alone says nothing of new facts; a hint may have been missed.
-                if ticket != looked or clock() >= look_at:
-                    looked, look_at = ticket, clock() + KEEP_ALIVE_SECONDS
-                    after = await self._send_after(after)
-                await self._send_changes()
-                await self._send_usage()
-                silent_until = self._said_at + KEEP_ALIVE_SECONDS
-                wake_at = min(silent_until, self._beat_due or silent_until)
-                await signals.wait("events", ticket, max(0.0, wake_at - clock()))
-                if clock() - identified > IDENTIFY_SECONDS:
-                    if not await self.identify_again():
-                        break
-                    identified = clock()
-                if clock() >= silent_until:
-                    await self._send(": keep-alive\n\n")
-        except StreamClosedError:
-            return
+        hints = ["events", name_of(self.principal.id)]
+        # Whoever is cut off before the first fact goes on from here all the same.
+        await self._send(f": from {after}\nid: {after}\nretry: 1000\n\n")
+        looked, look_at = -1, 0.0
+        while self._open and not self.service.stopping:
+            tickets = {name: signals.ticket(name) for name in hints}
+            # A beat alone says nothing of new facts; a hint may have been missed.
+            if tickets["events"] != looked or clock() >= look_at:
+                looked, look_at = tickets["events"], clock() + KEEP_ALIVE_SECONDS
+                after = await self._send_after(after)
+            await self._send_changes()
+            await self._send_usage()
+            silent_until = self._said_at + KEEP_ALIVE_SECONDS
+            wake_at = min(silent_until, *self._appointments())
+            await signals.wait_for_any(tickets, max(0.0, wake_at - clock()))
+            if clock() - identified > IDENTIFY_SECONDS:
+                if not await self.identify_again():
+                    break
+                identified = clock()
+            if clock() >= silent_until:
+                await self._send(": keep-alive\n\n")
+
+    def _appointments(self) -> Iterator[float]:
+        """Yield when there is something to do, whatever happens."""
+        if self._beat_due:
+            yield self._beat_due
+        if self._bulletin is not None:
+            yield self._bulletin.logs.due
 
     async def _begin(self) -> int:
         given = self.get_query_argument("after", None)
@@ -111,14 +125,15 @@ class EventsHandler(APIHandler):
             raise MalformedRequestError("usage: use 1 for your own sessions, or all")
         return _USAGE[wanted]
 
-    def _choose_changes(self) -> BulletinReader | None:
+    def _choose_changes(self, until: contextlib.ExitStack) -> BulletinReader | None:
         wanted = self.get_query_argument("changes", None)
         if wanted is None:
             return None
         if wanted != "1":
             raise MalformedRequestError("changes: use 1, or leave it out")
         self._look()
-        return BulletinReader(self.platform, self.service.bulletin)
+        logs = until.enter_context(self.service.logs.reading(self.principal.id))
+        return BulletinReader(self.platform, self.service.bulletin, logs)
 
     def _look(self) -> float:
         clock = asyncio.get_running_loop().time()

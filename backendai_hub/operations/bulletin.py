@@ -4,7 +4,8 @@ A *bulletin* counts, for everybody at once, how often each kind has changed; a *
 of it is told of a kind by its name when that has moved on. Names are all that is told,
 never what has changed, whose it is, or how: who wants to know asks, and sees as much as
 they may see. Nothing is read from the database for this: the kinds follow the versions
-of tables (:mod:`backendai_hub.db.versions`) and what this process keeps anyway.
+of tables (:mod:`backendai_hub.db.versions`) and what this process keeps anyway. Logs
+alone are told one by one, to who has them followed (:mod:`.log_desk`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from backendai_hub.core.access import Action, Principal, Reach, can, reach
 from backendai_hub.core.nouns import NOUNS, Noun, Verb
 from backendai_hub.db.nouns import tables_of
 from backendai_hub.operations.live_usage import has_news
+from backendai_hub.operations.log_desk import LogReader
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.simulations import SimulationDesk
 from backendai_hub.storage.keeper import HostHealth
@@ -29,10 +31,14 @@ USAGE_SECONDS: Final = 5.0
 """How often nodes measure; the same is not told twice."""
 
 
-class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """Something of each of these kinds has changed."""
+class Announcement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something of each of these kinds has changed.
+
+    There is more in the ``logs`` of these sessions, which the reader has followed.
+    """
 
     kinds: list[str]
+    logs: list[str] = []
 
 
 class _Sources(NamedTuple):
@@ -154,7 +160,8 @@ class Bulletin:
 class BulletinReader:
     """What one reader has been told of, and when they may be told again."""
 
-    def __init__(self, platform: Platform, bulletin: Bulletin) -> None:
+    def __init__(self, platform: Platform, bulletin: Bulletin, logs: LogReader) -> None:
+        self.logs = logs
         self._platform = platform
         self._bulletin = bulletin
         self._told = dict(bulletin.numbers)
@@ -173,7 +180,10 @@ class BulletinReader:
                 kinds.append(kind.name)
         if self._takes_usage(principal, clock):
             kinds.append(USAGE)
-        return Announcement(kinds=kinds) if kinds else None
+        logs = self.logs.take(clock)
+        if not can(principal, Action.READ_LOG):
+            logs = []
+        return Announcement(kinds=kinds, logs=logs) if kinds or logs else None
 
     def _takes_usage(self, principal: Principal, clock: float) -> bool:
         number = self._platform.usage.keeper.number

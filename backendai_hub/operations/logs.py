@@ -17,24 +17,31 @@ from backendai_hub.core.errors import (
     NotFoundError,
     UnavailableError,
 )
-from backendai_hub.core.sessions import TERMINAL
+from backendai_hub.core.sessions import QUEUED, STARTING, TERMINAL, SessionStatus
 from backendai_hub.db import batch, containers
 from backendai_hub.db.batch import Attempt, StoredLog
+from backendai_hub.operations.log_desk import LogDesk, Place
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.sessions import get_allowed
 
 MOST_LINES: Final = 10_000
 
+_SILENT: Final = QUEUED | STARTING - {SessionStatus.CREATING}
+"""While a session is in one of these it does not print yet."""
+
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
     """How many lines of the end, of which attempt and of which container.
 
-    The last attempt and the main container, unless said.
+    The last attempt and the main container, unless said. With ``follow`` one's
+    streams that announce changes tell when there is more; whether they do is
+    ``followed`` in the answer.
     """
 
     tail: int = 1000
     attempt: int | None = None
     host: str = MAIN_HOST
+    follow: bool = False
 
 
 async def accept_log(platform: Platform, agent_id: str, parcel: LogParcel) -> None:
@@ -60,7 +67,7 @@ async def read_log(
     session_id: str,
     *,
     query: LogQuery,
-    nodes: AgentClient | None,
+    desk: LogDesk,
 ) -> SessionLog:
     """Return the end of what a session has printed, in one of its attempts."""
     if not 1 <= query.tail <= MOST_LINES:
@@ -80,14 +87,23 @@ async def read_log(
         live = record.status not in TERMINAL and number == len(attempts)
         if not 1 <= number <= len(attempts):
             if query.attempt is None:
-                return SessionLog(session_id=session_id, attempt=0, text="", live=live)
+                return SessionLog(
+                    session_id=session_id,
+                    attempt=0,
+                    text="",
+                    live=live,
+                    followed=query.follow,
+                )
             raise InvalidRequestError(
                 f"attempt: {number} is not between 1 and {len(attempts)}"
             )
         attempt = attempts[number - 1]
         stored = await batch.get_log(connection, attempt.container_id)
+    moment = None
+    # Nothing comes then before the session changes, of which everybody hears.
+    quiet = stored is not None or attempt.is_gone or record.status in _SILENT
     if stored is None:
-        stored = await _ask(nodes, attempt, query.tail)
+        stored, moment = await _ask(desk.nodes, attempt, query.tail)
         if not stored.content:  # what the node had of it may have come meanwhile
             async with platform.database.read() as connection:
                 late = await batch.get_log(connection, attempt.container_id)
@@ -95,20 +111,26 @@ async def read_log(
     else:
         live = live and not attempt.is_gone
     lines = stored.content.decode("utf-8", "replace").splitlines(keepends=True)
+    place = Place(session_id, attempt.container_id, attempt.agent_id, attempt.agent_url)
     return SessionLog(
         session_id=session_id,
         attempt=number,
         text="".join(lines[-query.tail :]),
         clipped=stored.clipped or len(lines) > query.tail,
         live=live,
+        followed=query.follow
+        and live
+        and (quiet or desk.follow(principal.id, place, moment)),
     )
 
 
-async def _ask(nodes: AgentClient | None, attempt: Attempt, tail: int) -> StoredLog:
+async def _ask(
+    nodes: AgentClient | None, attempt: Attempt, tail: int
+) -> tuple[StoredLog, int | None]:
     if attempt.is_gone or nodes is None or not attempt.agent_url:
-        return StoredLog(content=b"", clipped=False)
+        return StoredLog(content=b"", clipped=False), None
     try:
-        content = await nodes.read_log(
+        content, moment = await nodes.read_log(
             attempt.agent_id,
             attempt.agent_url,
             container=attempt.container_id,
@@ -120,4 +142,4 @@ async def _ask(nodes: AgentClient | None, attempt: Attempt, tail: int) -> Stored
             f" ({error}); try again in a few seconds",
             retry_after=3,
         ) from error
-    return StoredLog(content=content, clipped=len(content) >= LOG_BYTES)
+    return StoredLog(content=content, clipped=len(content) >= LOG_BYTES), moment

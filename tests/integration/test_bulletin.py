@@ -20,6 +20,7 @@ from backendai_hub.operations.bulletin import (
     BulletinReader,
     tell_states,
 )
+from backendai_hub.operations.log_desk import LogReader
 from backendai_hub.operations.nouns import change_noun, create_noun, purge_noun
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.simulations import SimulationDesk
@@ -47,7 +48,7 @@ class Board:
         # As the stream does: what was before is no news.
         self.now += LOOK_SECONDS
         self._look()
-        return BulletinReader(self._platform, self._bulletin)
+        return BulletinReader(self._platform, self._bulletin, LogReader(""))
 
     def told(self, reader: BulletinReader, who: Principal, after: float) -> set[str]:
         self.now += after
@@ -239,6 +240,20 @@ def test_every_noun_with_a_list_is_told_of():
     told = {kind.name for kind in KINDS}
 
     assert {noun.plural for noun in NOUNS} - told == {"folders"}, "facts tell of them"
+
+
+async def test_of_logs_nobody_hears_with_a_token_that_may_not_read_them(
+    platform: Platform, board: Board
+):
+    ada = await principal_of(platform, "ada", Caller.USER)
+    reader = board.reader()
+
+    reader.logs.note("a session")
+    assert reader.take(replace(ada, scopes=frozenset()), board.now) is None
+    reader.logs.note("a session")
+    told = reader.take(ada, board.now + LONG)
+    assert told is not None
+    assert told.logs == ["a session"]
 
 
 async def test_use_is_told_of_to_who_sees_whose_it_is_once_per_measuring(

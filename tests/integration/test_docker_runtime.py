@@ -28,7 +28,7 @@ from backendai_agent.activation import (
     write_activation,
 )
 from backendai_agent.folders import container_folder
-from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+from backendai_agent.runtimes.base import ContainerPatch, LogNews, RuntimeFailure
 from backendai_agent.runtimes.docker import DockerRuntime
 from backendai_agent.runtimes.docker_config import container_name
 from backendai_hub.api.agents import ContainerSpec, DesiredState
@@ -304,6 +304,33 @@ async def test_a_container_nobody_here_knows_is_reported_by_its_id(
     api.start(made["Id"])
 
     assert [seen.id for seen in await runtime.list()] == [made["Id"]]
+
+
+# -- logs ------------------------------------------------------------------------
+
+
+async def test_who_waits_for_more_of_a_log_hears_of_it_and_of_its_end(
+    runtime, image, api
+):
+    spec = make_spec(image)
+    runtime.command = SLEEP
+    await start(runtime, spec)
+    waiting = asyncio.ensure_future(runtime.hear_log(spec.id, 0.0))
+    given_up = asyncio.ensure_future(runtime.hear_log(spec.id, 3600.0))
+    assert await runtime.logs(spec.id, 10) == ""
+    assert not waiting.done()
+    assert not given_up.done(), "nothing was ever printed"
+    given_up.cancel()
+    say = "echo more > /proc/1/fd/1"
+    assert run_inside(api, spec, "/bin/sh", "-c", say, user="root")[0] == 0
+
+    assert await asyncio.wait_for(waiting, 60) is LogNews.PRINTED
+    assert await runtime.hear_log(spec.id, 3600.0) is LogNews.PRINTED, "it came before"
+    again = asyncio.ensure_future(runtime.hear_log(spec.id, -3600.0))
+    api.kill(container_name(spec.id))
+    assert await asyncio.wait_for(again, 60) is LogNews.ENDED
+    await runtime.stop(spec.id, 1)
+    assert await runtime.hear_log(spec.id, 0.0) is LogNews.ABSENT
 
 
 # -- ends ------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from process_harness import (
     write_program,
 )
 
-from backendai_agent.runtimes.base import ContainerPatch, RuntimeFailure
+from backendai_agent.runtimes.base import ContainerPatch, LogNews, RuntimeFailure
 
 pytestmark = pytest.mark.bwrap
 
@@ -363,3 +363,28 @@ async def test_the_log_is_bounded_and_keeps_its_end(tmp_path: Path) -> None:
         await until(lambda: "last" in node.log_of(spec.id))
         assert (await node.runtime.logs(spec.id, 1)) == "last\n"
         assert len((await node.runtime.logs(spec.id, 50)).splitlines()) == 50
+
+
+async def test_who_waits_for_more_of_a_log_hears_of_it_and_of_its_end(
+    node: Node,
+) -> None:
+    spec = await node.launch(
+        "import os, sys, time\n"
+        "while not os.path.exists('go'): time.sleep(0.01)\n"
+        "print('more', flush=True)\n"
+        "while not os.path.exists('end'): time.sleep(0.01)\n"
+        "sys.exit(3)\n"
+    )
+    work = node.folder(spec.id).work
+    waiting = asyncio.ensure_future(node.runtime.hear_log(spec.id, 0.0))
+    await asyncio.to_thread(lambda: None)
+    assert not waiting.done()
+    (work / "go").touch()
+
+    assert await asyncio.wait_for(waiting, 60) is LogNews.PRINTED
+    again = asyncio.ensure_future(node.runtime.hear_log(spec.id, -3600.0))
+    (work / "end").touch()
+    assert await asyncio.wait_for(again, 60) is LogNews.ENDED
+    assert await node.runtime.hear_log(spec.id, 3600.0) is LogNews.PRINTED
+    await node.runtime.stop(spec.id, 1)
+    assert await node.runtime.hear_log(spec.id, 3600.0) is LogNews.ABSENT

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from backendai_hub.api.agents import LogParcel
-from backendai_hub.client.agents import AgentClient
+from backendai_hub.client.agents import AgentClient, LogText
+from backendai_hub.db.signals import Signals
+from backendai_hub.operations.log_desk import LogDesk
 from backendai_hub.operations.logs import LogQuery, accept_log, read_log
 from backendai_hub.operations.platform import Platform
 from tests.factories import Node, add_node, principal_of
@@ -20,10 +22,10 @@ class Delivering(AgentClient):
 
     async def read_log(
         self, agent_id: str, url: str, *, container: str, tail: int
-    ) -> bytes:
+    ) -> LogText:
         parcel = LogParcel(container=container, content=b"its last words\n")
         await accept_log(self._platform, self._node.id, parcel)
-        return b""
+        return LogText(b"", None)
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ async def test_a_log_that_leaves_its_node_while_it_is_asked_for_is_not_empty(
         await principal_of(platform, "alice"),
         session.id,
         query=LogQuery(),
-        nodes=Delivering(platform, node),
+        desk=LogDesk(Signals(), Delivering(platform, node)),
     )
 
     assert log.text == "its last words\n"

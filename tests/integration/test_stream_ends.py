@@ -12,11 +12,12 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application
 
+from backendai_hub.client.agents import AgentClient
 from backendai_hub.core.access import Caller
 from backendai_hub.core.nouns import Noun, noun_of
 from backendai_hub.db.signals import Signals
 from backendai_hub.handlers import streams
-from backendai_hub.handlers.base import Credentials, Service
+from backendai_hub.handlers.base import APIHandler, Credentials, Service
 from backendai_hub.handlers.routes import patterns
 from backendai_hub.handlers.streams import EventsHandler
 from backendai_hub.operations.nouns import change_noun, create_noun, list_nouns
@@ -54,6 +55,15 @@ async def serve_stream(site: Platform) -> AsyncIterator[Ask]:
     """Serve the stream, to be asked for by ada of the domain lab, with a query."""
     await make(site, "domain", name="lab")
     await make(site, "user", name="ada", domain="lab")
+    async with serve(site, EventsHandler) as ask:
+        yield lambda query: ask(f"api/events{query}")
+
+
+@asynccontextmanager
+async def serve(
+    site: Platform, *handlers: type[APIHandler], nodes: AgentClient | None = None
+) -> AsyncIterator[Ask]:
+    """Serve some routes, to be asked for by ada with a keypair."""
     keypair = noun_of("keypair")
     ada = await principal_of(site, "ada", Caller.USER)
     key = await create_noun(site, ada, keypair, keypair.create_type(user="ada"))
@@ -62,8 +72,9 @@ async def serve_stream(site: Platform) -> AsyncIterator[Ask]:
         signals=Signals(),
         credentials=Credentials(spawner="spawners", router="routers"),
         prefix="/x/",
+        nodes=nodes,
     )
-    routes = patterns((EventsHandler,), "/x/")
+    routes = patterns(handlers, "/x/")
     application = Application(routes, service=service, log_function=lambda _: None)
     server = HTTPServer(application)
     socket, port = bind_unused_port()
@@ -71,8 +82,8 @@ async def serve_stream(site: Platform) -> AsyncIterator[Ask]:
     login = {"Authorization": basic(key.name, key.secret)}
     try:
         async with aiohttp.ClientSession(headers=login) as session:
-            url = f"http://127.0.0.1:{port}/x/api/events"
-            yield lambda query: session.get(f"{url}{query}")
+            url = f"http://127.0.0.1:{port}/x"
+            yield lambda path: session.get(f"{url}/{path}")
     finally:
         service.stopping.append(True)
         service.signals.wake_all()

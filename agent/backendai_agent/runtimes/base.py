@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
@@ -102,6 +103,20 @@ class Endpoint:
     port: int = 0
 
 
+class LogNews(StrEnum):
+    """What has become of a log that somebody waits for more of."""
+
+    PRINTED = "printed"
+    ENDED = "ended"
+    """Nothing more will come: what printed there has ended."""
+    ABSENT = "absent"
+    """Nothing prints there yet, or any more."""
+
+
+STAMP_SECONDS: Final = 0.1
+"""What is printed may be stamped with a time so much before it can be read."""
+
+
 class Runtime(Protocol):
     """Starts, lists and removes containers on this node.
 
@@ -172,3 +187,10 @@ class Runtime(Protocol):
 
     async def logs(self, container_id: str, tail: int) -> str:
         """Return the last *tail* lines the container printed; nothing if it is gone."""
+
+    async def hear_log(self, container_id: str, age: float) -> LogNews:
+        """Wait until there is something in the log that came within *age* seconds.
+
+        Returns at once where that is so already, or nothing more will come. What came
+        shortly before may count as well, but nothing that came later is ever missed.
+        """

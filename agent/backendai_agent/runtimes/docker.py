@@ -25,6 +25,7 @@ from backendai_agent.measuring.readings import Reading
 from backendai_agent.runtimes.base import (
     ContainerPatch,
     Endpoint,
+    LogNews,
     Observed,
     Progress,
     Resident,
@@ -66,6 +67,7 @@ from backendai_agent.runtimes.docker_folders import (
     hand_over,
 )
 from backendai_agent.runtimes.docker_images import Pull, discard, references
+from backendai_agent.runtimes.docker_logs import hear_log, read_log
 from backendai_agent.runtimes.docker_measures import DockerMeasures
 from backendai_agent.runtimes.docker_network import (
     check_can_share_network,
@@ -532,12 +534,11 @@ class DockerRuntime(LoggingConfigurable):
 
     async def logs(self, container_id: str, tail: int) -> str:
         """Return the last lines the container printed, of both its streams."""
-        name = container_name(container_id)
-        try:
-            printed = await self._engine.ask(lambda api: api.logs(name, tail=tail))
-        except NotThereError:
-            return ""
-        return bytes(printed).decode(errors="replace")
+        return await read_log(self._engine, container_name(container_id), tail)
+
+    async def hear_log(self, container_id: str, age: float) -> LogNews:
+        """Wait until the container has printed something."""
+        return await hear_log(self._engine, container_name(container_id), age)
 
 
 def _remove(api: docker.APIClient, name: str, grace: float) -> None:

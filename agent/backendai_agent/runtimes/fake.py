@@ -30,8 +30,10 @@ from backendai_agent.folders import container_folder, write_durably
 from backendai_agent.measuring.readings import Reading
 from backendai_agent.measuring.waves import Wave
 from backendai_agent.runtimes.base import (
+    STAMP_SECONDS,
     ContainerPatch,
     Endpoint,
+    LogNews,
     Observed,
     Progress,
     Resident,
@@ -43,6 +45,7 @@ from backendai_hub.core.agents import Isolation
 from backendai_hub.core.references import find_registry
 
 LAST_WORDS = "told to end"
+_LOG_SECONDS = 0.02
 
 
 class FakeContainer(msgspec.Struct, kw_only=True):
@@ -59,6 +62,7 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     files: list[SessionFile] = []
     bootstrap: str = ""
     lines: list[str] = []
+    printed_at: float = 0.0
     job: FakeJob | None = None
     is_job: bool = False
     host: str = "main1"
@@ -66,6 +70,11 @@ class FakeContainer(msgspec.Struct, kw_only=True):
     folders: dict[str, str] = {}
     """What it would see where: source on the node, by target."""
     waits: bool = False
+
+    def print(self, line: str) -> None:
+        """Have the container print a line."""
+        self.lines.append(line)
+        self.printed_at = time.time()
 
 
 class FakeImages(msgspec.Struct, kw_only=True):
@@ -280,6 +289,7 @@ class FakeRuntime(Configurable):
                 spec, seconds=self.job_seconds, exit_code=self.job_code
             )
             fresh.lines = list(fresh.job.lines)
+        fresh.printed_at = time.time()
         await self._save(fresh)
         await asyncio.to_thread(self._note_start, fresh)
         await self._begin(fresh)
@@ -334,7 +344,7 @@ class FakeRuntime(Configurable):
         del grace
         found = self._containers.get(container_id)
         if found is not None and not found.ended:
-            found.lines.append(LAST_WORDS)
+            found.print(LAST_WORDS)
 
     async def stop(self, container_id: str, grace: float) -> None:
         """Remove the container."""
@@ -401,6 +411,17 @@ class FakeRuntime(Configurable):
         lines = found.lines[-tail:] if found else []
         return "".join(f"{line}\n" for line in lines)
 
+    async def hear_log(self, container_id: str, age: float) -> LogNews:
+        """Wait until the container would have printed something."""
+        since = time.time() - age - STAMP_SECONDS
+        while found := self._containers.get(container_id):
+            if found.printed_at >= since:
+                return LogNews.PRINTED
+            if found.ended:
+                return LogNews.ENDED
+            await asyncio.sleep(_LOG_SECONDS)
+        return LogNews.ABSENT
+
     def measure(self, specs: Sequence[ContainerSpec]) -> dict[str, Reading]:
         """Tell what containers would use: the settings say."""
         now = time.time()
@@ -432,7 +453,7 @@ class FakeRuntime(Configurable):
         if found is None or found.ended:
             return
         if found.job is None:
-            found.lines.append(reason)
+            found.print(reason)
         else:  # a runner leaves its word before it ends
             told = {"state": "ended", "exit_code": exit_code, "reason": reason}
             outcome = container_folder(self._root, container_id).outcome

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import time
 import weakref
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -27,8 +28,10 @@ from backendai_agent.jobs import find_main_program
 from backendai_agent.measuring.groups import GroupReader, Root
 from backendai_agent.measuring.readings import Reading
 from backendai_agent.runtimes.base import (
+    STAMP_SECONDS,
     ContainerPatch,
     Endpoint,
+    LogNews,
     Observed,
     Progress,
     Resident,
@@ -81,7 +84,7 @@ from backendai_agent.runtimes.process_supervisor import (
 )
 from backendai_agent.runtimes.process_tending import Tended, connect, tend
 from backendai_agent.runtimes.process_tiers import NONE, find_shell
-from backendai_agent.runtimes.process_view import is_running, observe_all
+from backendai_agent.runtimes.process_view import is_running, look_at_log, observe_all
 from backendai_hub.api.agents import ContainerSpec, RegistryCredential
 from backendai_hub.core.agents import Isolation
 from backendai_hub.core.ids import is_id
@@ -92,6 +95,8 @@ _START_SECONDS: Final = 30.0
 _END_SECONDS: Final = 20.0
 _HELPER_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.002
+_LOG_SECONDS: Final = 0.2
+"""How often to look whether a log that somebody waits for has been written to."""
 
 
 class ProcessRuntime(Configurable):
@@ -601,3 +606,13 @@ class ProcessRuntime(Configurable):
     async def logs(self, container_id: str, tail: int) -> str:
         """Return the last *tail* lines the container printed."""
         return await asyncio.to_thread(self._memory(container_id).tail_log, tail)
+
+    async def hear_log(self, container_id: str, age: float) -> LogNews:
+        """Wait until the container has printed something."""
+        memory = self._memory(container_id)
+        since = time.time() - age - STAMP_SECONDS
+        while True:
+            news = await asyncio.to_thread(look_at_log, memory, since)
+            if news is not None:
+                return news
+            await asyncio.sleep(_LOG_SECONDS)

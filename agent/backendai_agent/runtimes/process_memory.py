@@ -167,6 +167,13 @@ class ProcessMemory:
         kept = content.splitlines(keepends=True)[-lines:]
         return b"".join(kept).decode("utf-8", "replace")
 
+    def printed_at(self) -> float:
+        """Return when the container printed something last; 0 if it never has."""
+        try:
+            return self.log.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
     def bound_log(self, limit: int) -> bool:
         """Keep the log below *limit* bytes; the last part stays readable.
 

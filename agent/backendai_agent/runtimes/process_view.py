@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from backendai_agent.runtimes.base import Observed
+from backendai_agent.runtimes.base import LogNews, Observed
 from backendai_agent.runtimes.process_limits import Limits
 from backendai_agent.runtimes.process_memory import ProcessMemory, StartRecord
 from backendai_agent.runtimes.process_preparation import find_containers
@@ -20,6 +20,17 @@ def is_running(memory: ProcessMemory) -> bool:
     if memory.has_ended():
         return False
     return memory.is_supervised() or memory.sandbox_init() is not None
+
+
+def look_at_log(memory: ProcessMemory, since: float) -> LogNews | None:
+    """Say what has become of the log *since* then; None: nothing, so far."""
+    # What an end leaves behind was printed before it: the end is looked for first.
+    has_ended, running = memory.has_ended(), is_running(memory)
+    if memory.printed_at() >= since:
+        return LogNews.PRINTED
+    if has_ended:
+        return LogNews.ENDED
+    return None if running else LogNews.ABSENT
 
 
 def observe_all(folder: Path, limits: Limits) -> list[Observed]:

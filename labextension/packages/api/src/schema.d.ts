@@ -3551,7 +3551,8 @@ export interface components {
          *
          *         With ``usage`` also what sessions use, every two seconds as events named "usage":
          *         "1" of one's own sessions, "all" of all that one may see. With ``changes=1`` also
-         *         events named "changed", with the ``kinds`` of which something looks different now.
+         *         events named "changed", with the ``kinds`` of which something looks different now,
+         *         and of which sessions that one follows there is more in the ``logs``.
          */
         EventStreamQuery: {
             /** @default null */
@@ -4775,11 +4776,15 @@ export interface components {
          * LogQuery
          * @description How many lines of the end, of which attempt and of which container.
          *
-         *         The last attempt and the main container, unless said.
+         *         The last attempt and the main container, unless said. With ``follow`` one's
+         *         streams that announce changes tell when there is more; whether they do is
+         *         ``followed`` in the answer.
          */
         LogQuery: {
             /** @default null */
             attempt: number | null;
+            /** @default false */
+            follow: boolean;
             /** @default main1 */
             host: string;
             /** @default 1000 */
@@ -6537,12 +6542,15 @@ export interface components {
          * @description The end of what a session has printed.
          *
          *         ``attempt`` counts from 1; ``clipped`` says that there was more before it, ``live``
-         *         that there may be more after it.
+         *         that there may be more after it. ``followed`` promises to who asked for it that
+         *         their streams tell of that; otherwise they have to ask again.
          */
         SessionLog: {
             attempt: number;
             /** @default false */
             clipped: boolean;
+            /** @default false */
+            followed: boolean;
             /** @default false */
             live: boolean;
             session_id: string;
@@ -13631,6 +13639,7 @@ export interface operations {
                 tail?: number;
                 attempt?: number | null;
                 host?: string;
+                follow?: boolean;
             };
             header?: never;
             path: {
