@@ -9,10 +9,12 @@ interface Props {
   sessions: readonly Session[];
   /** There are more than were asked for. */
   more: boolean;
+  /** They are everybody's, not one's own. */
+  everybody?: boolean;
 }
 
 /** How many of one's sessions there are of each kind, each a way to the list of them. */
-export function Counts({ sessions, more }: Props): JSX.Element {
+export function Counts({ sessions, more, everybody = false }: Props): JSX.Element {
   const { t } = useTranslation();
   const { language } = useHost();
   const of = (test: (session: Session) => boolean): string =>
@@ -28,7 +30,7 @@ export function Counts({ sessions, more }: Props): JSX.Element {
     { key: 'batch', to: '/sessions?type=batch', count: of(s => s.type === 'batch') }
   ];
   return (
-    <ul className="bai-tiles" aria-label={t('dashboard.sessions')}>
+    <ul className="bai-tiles" aria-label={t(everybody ? 'sessions.everybody' : 'dashboard.sessions')}>
       {tiles.map(({ key, to, count }) => (
         <li key={key}>
           <PageLink to={to} className="bai-tile">

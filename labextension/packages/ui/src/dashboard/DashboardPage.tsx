@@ -5,12 +5,13 @@ import { useHost } from '../host';
 import { Skeleton } from '../kit/States';
 import { LoadError } from '../LoadError';
 import { PageHeading } from '../PageHeading';
-import { administers, isSuperadmin } from '../pages/page';
+import { administers, isMonitor, isSuperadmin } from '../pages/page';
 import { meQuery, pageQuery, resourcesQuery } from '../queries';
 import { usePolling } from '../stream';
 import { NewSession } from '../sessions/NewSession';
 import { RecentSessions } from '../sessions/RecentSessions';
 import { StreamIndicator } from '../sessions/StreamIndicator';
+import { EVERYBODY } from '../sessions/view';
 import { Counts } from './Counts';
 import { HeatStrip } from './HeatStrip';
 import { FreeNow, Limits } from './Limits';
@@ -24,6 +25,8 @@ export function DashboardPage(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
+  // Who only looks on has nothing: these see what everybody has.
+  const watches = me !== undefined && isMonitor(me);
   const polling = usePolling();
   const resources = useQuery({ ...resourcesQuery(host), refetchInterval: polling });
   const live = useQuery({
@@ -32,7 +35,7 @@ export function DashboardPage(): JSX.Element {
       {
         status: 'live',
         order: '-created_at',
-        owner: me?.name ?? '',
+        owner: watches ? EVERYBODY : (me?.name ?? ''),
         after: '',
         limit: COUNTED
       },
@@ -40,7 +43,6 @@ export function DashboardPage(): JSX.Element {
     ),
     enabled: host.visible && me !== undefined
   });
-  const watches = me?.roles.includes('monitor') ?? false;
   const seesNodes = watches || (me !== undefined && isSuperadmin(me));
   const seesQueues = watches || (me !== undefined && administers(me));
   const error = resources.error ?? live.error;
@@ -59,15 +61,19 @@ export function DashboardPage(): JSX.Element {
       {!resources.data && !error ? <Skeleton rows={6} label={t('state.loading')} /> : null}
       <div className="bai-stack">
         {live.data ? (
-          <Counts sessions={live.data.items} more={Boolean(live.data.next)} />
+          <Counts
+            sessions={live.data.items}
+            more={Boolean(live.data.next)}
+            everybody={watches}
+          />
         ) : null}
         {resources.data ? (
           <div className="bai-columns">
-            <Limits resources={resources.data} />
+            {watches ? null : <Limits resources={resources.data} />}
             <FreeNow resources={resources.data} />
           </div>
         ) : null}
-        <LiveUse sessions={live.data?.items ?? []} />
+        {watches ? null : <LiveUse sessions={live.data?.items ?? []} />}
         {seesNodes ? <HeatStrip /> : null}
         {seesQueues && resources.data ? (
           <Queues groups={resources.data.resource_groups} />

@@ -4,25 +4,27 @@ import { useHost } from '../host';
 import { Skeleton } from '../kit/States';
 import { LoadError } from '../LoadError';
 import { PageLink } from '../PageLink';
+import { useLooksOnly } from '../pages/useLooksOnly';
 import { meQuery, pageQuery } from '../queries';
 import { usePolling } from '../stream';
 import { SessionTable } from './SessionTable';
 import { useStopSession } from './stop';
-import type { SessionsView } from './view';
+import { EVERYBODY, type SessionsView } from './view';
 
 const SHOWN = 5;
 
-/** One's last few sessions, whatever became of them. */
+/** One's last few sessions, whatever became of them; everybody's for who has none. */
 export function RecentSessions(): JSX.Element {
   const { t } = useTranslation();
   const host = useHost();
   const me = useQuery(meQuery(host)).data;
+  const everybody = useLooksOnly();
   const polling = usePolling();
   const { ask, dialog } = useStopSession();
   const view: SessionsView = {
     status: 'all',
     order: '-created_at',
-    owner: me?.name ?? '',
+    owner: everybody ? EVERYBODY : (me?.name ?? ''),
     after: '',
     limit: SHOWN
   };
@@ -42,11 +44,13 @@ export function RecentSessions(): JSX.Element {
       ) : null}
       {!data && !error ? <Skeleton rows={3} label={t('state.loading')} /> : null}
       {data && sessions.length === 0 ? (
-        <p className="bai-nothing">{t('sessions.emptyAllText')}</p>
+        <p className="bai-nothing">
+          {t(everybody ? 'sessions.emptyAllTitle' : 'sessions.emptyAllText')}
+        </p>
       ) : null}
       {sessions.length ? (
         <div className="bai-card bai-table-card">
-          <SessionTable sessions={sessions} showOwner={false} onStop={ask} />
+          <SessionTable sessions={sessions} showOwner={everybody} onStop={ask} />
         </div>
       ) : null}
       {dialog}

@@ -50,7 +50,8 @@ export function SessionsPage(): JSX.Element {
   const list = useSessionList({
     me: me?.name ?? '',
     sees,
-    everybody: sees && choices.everybody,
+    // Who only looks on has no sessions to begin with.
+    everybody: looksOnly || (sees && choices.everybody),
     projects: me?.projects ?? [],
     groups: resources?.resource_groups ?? [],
     bulk: looksOnly ? undefined : bulk.actions,
@@ -86,7 +87,7 @@ export function SessionsPage(): JSX.Element {
                     { value: 'all', text: t('sessions.filterAll') }
                   ]}
                 />
-                {sees ? (
+                {sees && !looksOnly ? (
                   <Switch
                     label={t('sessions.everybody')}
                     checked={choices.everybody}

@@ -69,6 +69,7 @@ export function useSessionList(options: Options): ListOf<Session> {
   const client = useQueryClient();
   const { me, everybody, bulk, onStop, onRows } = options;
   const columns = useSessionColumns(everybody);
+  const owner = everybody ? EVERYBODY : me;
   const filters = filtersOf(options, t);
   return {
     name: 'sessions',
@@ -78,8 +79,8 @@ export function useSessionList(options: Options): ListOf<Session> {
     searches: t('sessionList.search'),
     order: '-created_at',
     load: async (view, signal) =>
-      keepPlaces(client, await loadSessions(host, viewOf(view, me), me, signal)),
-    queryKey: view => keys.page(viewOf(view, me)),
+      keepPlaces(client, await loadSessions(host, viewOf(view, owner), me, signal)),
+    queryKey: view => keys.page(viewOf(view, owner)),
     followed: true,
     enabled: me !== '',
     onRows,

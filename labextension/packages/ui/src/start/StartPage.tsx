@@ -4,7 +4,9 @@ import {
   FolderPlus,
   FolderSearch,
   NotebookPen,
+  Server,
   SquareChevronRight,
+  SquareTerminal,
   Upload,
   type LucideIcon
 } from 'lucide-react';
@@ -22,8 +24,6 @@ interface Card {
   key: string;
   to: string;
   Icon: LucideIcon;
-  /** Nothing is made or changed there. */
-  looks?: boolean;
 }
 
 const CARDS: readonly Card[] = [
@@ -31,13 +31,20 @@ const CARDS: readonly Card[] = [
   { key: 'batch', to: '/launch?type=batch', Icon: SquareChevronRight },
   { key: 'folder', to: '/data?new=1', Icon: FolderPlus },
   { key: 'upload', to: '/data', Icon: Upload },
-  { key: 'browse', to: '/data', Icon: FolderSearch, looks: true }
+  { key: 'browse', to: '/data', Icon: FolderSearch }
+];
+
+/** Where there is something to see for those who only look on. */
+const VIEWS: readonly Card[] = [
+  { key: 'sessions', to: '/sessions', Icon: SquareTerminal },
+  { key: 'folders', to: '/data', Icon: FolderSearch },
+  { key: 'nodes', to: '/nodes', Icon: Server }
 ];
 
 export function StartPage(): JSX.Element {
   const { t } = useTranslation();
   const me = useQuery(meQuery(useHost())).data;
-  const cards = me && isMonitor(me) ? CARDS.filter(card => card.looks) : CARDS;
+  const cards = me && isMonitor(me) ? VIEWS : CARDS;
   return (
     <>
       <PageHeading

@@ -100,10 +100,31 @@ test('monitors are offered nothing that they may not do', async () => {
 
   await screen.findByRole('heading', { name: 'Hello, mina' });
   const cards = within(screen.getByRole('list', { name: 'What you can do' }));
-  await waitFor(() => expect(cards.getAllByRole('link')).toHaveLength(1));
-  expect(cards.getByRole('link').getAttribute('href')).toBe('/data');
+  await waitFor(() =>
+    expect(cards.getAllByRole('link').map(link => link.getAttribute('href'))).toEqual([
+      '/sessions',
+      '/data',
+      '/nodes'
+    ])
+  );
   expect(screen.queryByText('New session')).toBeNull();
   expect(asked.filter(one => one.path === '/api/invitations')).toEqual([]);
+});
+
+test('monitors, who have nothing, see what everybody has', async () => {
+  const monitor = { answer: answer(['monitor']), areas };
+  const owners = (asked: { path: string; query: URLSearchParams }[]): (string | null)[] =>
+    asked.filter(({ path }) => path === '/api/sessions').map(({ query }) => query.get('owner'));
+  for (const page of [<StartPage />, <DashboardPage />, <SessionsPage />]) {
+    const { asked } = await showPage(page, monitor);
+    const [row] = await screen.findAllByRole('row', { name: /train/ });
+    expect(row?.textContent).toContain('mina');
+    expect(new Set(owners(asked))).toEqual(new Set(['*']));
+    for (const own of ['My limits', 'What my sessions use', 'Everybody’s sessions']) {
+      expect(screen.queryByText(own)).toBeNull();
+    }
+    cleanup();
+  }
 });
 
 describe('the dashboard', () => {
