@@ -30,7 +30,10 @@ export function Counts({ sessions, more, everybody = false }: Props): JSX.Elemen
     { key: 'batch', to: '/sessions?type=batch', count: of(s => s.type === 'batch') }
   ];
   return (
-    <ul className="bai-tiles" aria-label={t(everybody ? 'sessions.everybody' : 'dashboard.sessions')}>
+    <ul
+      className="bai-tiles"
+      aria-label={t(everybody ? 'sessions.everybody' : 'dashboard.sessions')}
+    >
       {tiles.map(({ key, to, count }) => (
         <li key={key}>
           <PageLink to={to} className="bai-tile">
