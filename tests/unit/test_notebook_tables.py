@@ -17,6 +17,8 @@ from backendai_hub.core.sessions import (
     SessionStatus,
     SessionType,
 )
+from backendai_hub.core.vfolders import Folder
+from backendai_lab.notebook.folders import Folders
 from backendai_lab.notebook.plain import (
     show_bytes,
     show_slots,
@@ -168,3 +170,24 @@ def test_columns_line_up_whatever_the_script():
     assert lines[2] == "train  ok"
     assert lines[3] == "กำลัง   ok"  # two of its five marks take no column
     assert write_text((["n"], []), "nothing") == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        (
+            "en",
+            ["Read only", "Read and write", "Read, write and delete", "Managed only"],
+        ),
+        ("ko", ["읽기 전용", "읽기와 쓰기", "읽기, 쓰기, 삭제", "관리만 가능"]),
+    ],
+)
+def test_what_one_may_do_in_a_folder_is_said_in_words(language, told):
+    folders = [
+        Folder(id=str(access), name="data", access=access)
+        for access in ("ro", "rw", "wd", None)
+    ]
+
+    (_, rows), _ = Folders(language=language).tabulate_these(folders)
+
+    assert [row[3] for row in rows] == told

@@ -114,7 +114,7 @@ class Folders(Tabular):
                 folder.name,
                 folder.project or folder.user or "",
                 folder.host,
-                str(folder.access or ""),
+                self.say(f"access.{folder.access or 'none'}"),
                 show_bytes(folder.used_bytes or 0),
             ]
             for folder in folders
