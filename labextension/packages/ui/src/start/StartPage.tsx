@@ -30,7 +30,7 @@ const CARDS: readonly Card[] = [
   { key: 'notebook', to: '/launch', Icon: NotebookPen },
   { key: 'batch', to: '/launch?type=batch', Icon: SquareChevronRight },
   { key: 'folder', to: '/data?new=1', Icon: FolderPlus },
-  { key: 'upload', to: '/data', Icon: Upload },
+  { key: 'upload', to: '/data?upload=1', Icon: Upload },
   { key: 'browse', to: '/data', Icon: FolderSearch }
 ];
 

@@ -81,7 +81,7 @@ describe('the start', () => {
       '/launch',
       '/launch?type=batch',
       '/data?new=1',
-      '/data',
+      '/data?upload=1',
       '/data'
     ]);
     await screen.findByRole('link', { name: 'train' });

@@ -194,6 +194,36 @@ test('what is wrong with a new folder is said where it is wrong', async () => {
   expect(dialog.getByText('you have a folder of that name')).toBeTruthy();
 });
 
+test('whoever came to upload is asked into which folder', async () => {
+  const service = shelve([
+    makeFolder('theirs', { is_owner: false, access: 'ro' }),
+    makeFolder('data'),
+    makeFolder('results')
+  ]);
+  await open(service, 'upload=1');
+  const dialog = within(await screen.findByRole('dialog', { name: 'Upload data' }));
+  const into = await dialog.findByLabelText('Into the folder');
+  expect(
+    within(into)
+      .getAllByRole('option')
+      .map(each => each.textContent)
+  ).toEqual(['data', 'results']);
+
+  fireEvent.change(into, { target: { value: makeFolder('results').id } });
+  fireEvent.click(dialog.getByRole('button', { name: 'Open' }));
+
+  expect(service.opened).toEqual([`/data/${makeFolder('results').id}`]);
+});
+
+test('whoever came to upload and has nowhere to is led to making a folder', async () => {
+  await open(shelve([]), 'upload=1');
+  const dialog = within(await screen.findByRole('dialog', { name: 'Upload data' }));
+
+  fireEvent.click(await dialog.findByRole('button', { name: 'New folder' }));
+
+  await screen.findByRole('dialog', { name: 'New folder' });
+});
+
 test('invitations are answered where they are seen', async () => {
   const offer = {
     id: 'i1',

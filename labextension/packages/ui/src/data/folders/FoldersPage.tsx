@@ -43,14 +43,14 @@ export function FoldersPage(): JSX.Element {
   const shelf: Shelf = address.get('tab') === 'trash' ? 'trash' : 'active';
   const choose = (tab: Shelf): void =>
     setAddress(tab === 'trash' ? { tab } : new URLSearchParams());
-  const asksForNew = address.has('new');
+  const opensWith = address.has('new') ? 'create' : address.has('upload') ? 'upload' : null;
   useEffect(() => {
-    // The page was opened to make a folder; reloading it later asks for nothing.
-    if (asksForNew) {
-      ask({ what: 'create' });
+    // The page was opened for that; reloading it later asks for nothing.
+    if (opensWith) {
+      ask({ what: opensWith });
       setAddress(new URLSearchParams(), { replace: true });
     }
-  }, [asksForNew, ask, setAddress]);
+  }, [opensWith, ask, setAddress]);
   return (
     <>
       <PageHeading title={t('data.title')} beside={<StreamIndicator />}>

@@ -8,22 +8,35 @@ import { PurgeFolders } from './PurgeFolders';
 import { RestoreFolder } from './RestoreFolder';
 import { ShareFolder } from './ShareFolder';
 import { TransferFolder } from './TransferFolder';
+import { UploadInto } from './UploadInto';
 
 export type Asked =
-  | { what: 'create' }
+  | { what: 'create' | 'upload' }
   | { what: 'change' | 'clone' | 'transfer' | 'restore' | 'share'; folder: Folder }
   | { what: 'purge'; folders: Folder[]; done(well: boolean): void };
 
 export function useDialogs(): { ask(asked: Asked): void; dialog: ReactNode } {
   const [asked, ask] = useState<Asked | null>(null);
   const close = useCallback(() => ask(null), []);
-  return { ask, dialog: asked ? <Dialog asked={asked} onClose={close} /> : null };
+  const create = useCallback(() => ask({ what: 'create' }), []);
+  return {
+    ask,
+    dialog: asked ? <Dialog asked={asked} onNew={create} onClose={close} /> : null
+  };
 }
 
-function Dialog({ asked, onClose }: { asked: Asked; onClose(): void }): JSX.Element {
+interface DialogProps {
+  asked: Asked;
+  onNew(): void;
+  onClose(): void;
+}
+
+function Dialog({ asked, onNew, onClose }: DialogProps): JSX.Element {
   switch (asked.what) {
     case 'create':
       return <CreateFolder onClose={onClose} />;
+    case 'upload':
+      return <UploadInto onNew={onNew} onClose={onClose} />;
     case 'purge':
       return (
         <PurgeFolders
