@@ -2,6 +2,7 @@ import type { Agent } from '@backendai/api';
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { useHost } from '../host';
+import { Skeleton } from '../kit/States';
 import { LoadError } from '../LoadError';
 import { PageLink } from '../PageLink';
 import { agentsQuery } from '../queries';
@@ -39,6 +40,7 @@ export function HeatStrip(): JSX.Element {
       {error ? (
         <LoadError error={error} stale={data !== undefined} onRetry={() => void refetch()} />
       ) : null}
+      {!data && !error ? <Skeleton rows={1} label={t('state.loading')} /> : null}
       {data?.length === 0 ? <p className="bai-help">{t('dashboard.noNodes')}</p> : null}
       <ul className="bai-heat">
         {data?.map(agent => (

@@ -222,6 +222,7 @@ function History({ id, polling }: { id: string; polling: Polling }): JSX.Element
       {error ? (
         <LoadError error={error} stale={data !== undefined} onRetry={() => void refetch()} />
       ) : null}
+      {!data && !error ? <Skeleton rows={3} label={t('state.loading')} /> : null}
       {data?.length === 0 ? <p className="bai-nothing">{t('session.historyEmpty')}</p> : null}
       <ol className="bai-history">
         {data?.map(event => (
