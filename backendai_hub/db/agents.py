@@ -7,7 +7,18 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import and_, asc, bindparam, desc, func, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    and_,
+    asc,
+    bindparam,
+    desc,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.agents import AgentStatus
@@ -139,14 +150,43 @@ async def get_agent(
     return _record(row._mapping)
 
 
+# Statements that are made once: making one takes longer than having it answered.
+_NAMED: Final[BindParameter[Any]] = bindparam("ids", expanding=True)
+_BY_NAME: Final = select(_AGENTS).order_by(AgentRow.name, AgentRow.id)
+_THESE: Final = _BY_NAME.where(AgentRow.id.in_(_NAMED))
+_LOCKED: Final = (
+    select(_AGENTS)
+    .where(AgentRow.id.in_(_NAMED))
+    .order_by(AgentRow.id)
+    .with_for_update()
+)
+_BUMPED: Final = (
+    update(AgentRow)
+    .where(AgentRow.id.in_(_NAMED))
+    .values(generation=AgentRow.generation + 1)
+)
+_DEVICES: Final = select(DeviceRow.__table__).order_by(
+    DeviceRow.agent_id, DeviceRow.name
+)
+_THEIR_DEVICES: Final = _DEVICES.where(DeviceRow.agent_id.in_(_NAMED))
+_BALANCES: Final = select(
+    LedgerRow.kind,
+    LedgerRow.owner_id,
+    LedgerRow.slot,
+    LedgerRow.used,
+    LedgerRow.quota,
+).where(LedgerRow.kind.in_(bindparam("kinds", expanding=True)))
+_THEIR_BALANCES: Final = _BALANCES.where(LedgerRow.owner_id.in_(_NAMED))
+
+
 async def list_agents(
     connection: AsyncConnection, ids: Collection[str] | None = None
 ) -> list[AgentRecord]:
     """List nodes, by name: these, or all."""
-    query = select(_AGENTS).order_by(AgentRow.name, AgentRow.id)
-    if ids is not None:
-        query = query.where(AgentRow.id.in_(ids))
-    rows = await connection.execute(query)
+    if ids is None:
+        rows = await connection.execute(_BY_NAME)
+    else:
+        rows = await connection.execute(_THESE, {"ids": list(ids)})
     return [_record(r._mapping) for r in rows]
 
 
@@ -245,19 +285,14 @@ async def bump_generation(tx: Transaction, agent_id: str) -> int:
 
 async def lock_agents(tx: Transaction, ids: Collection[str]) -> dict[str, AgentRecord]:
     """Read several nodes and keep others from changing them, in the order of ids."""
-    query = select(_AGENTS).where(AgentRow.id.in_(ids)).order_by(AgentRow.id)
-    rows = await tx.connection.execute(query.with_for_update())
+    rows = await tx.connection.execute(_LOCKED, {"ids": list(ids)})
     return {row.id: _record(row._mapping) for row in rows}
 
 
 async def bump_generations(tx: Transaction, ids: Collection[str]) -> None:
     """Give the assignments of locked nodes a new version, and wake who waits for it."""
-    await tx.execute(
-        update(AgentRow)
-        .where(AgentRow.id.in_(ids))
-        .values(generation=AgentRow.generation + 1),
-        ids=(),
-    )
+    tx.changes.note(_BUMPED, ids=())
+    await tx.connection.execute(_BUMPED, {"ids": list(ids)})
     tx.wake(*(f"assignments:{agent_id}" for agent_id in ids))
 
 
@@ -265,10 +300,11 @@ async def list_devices(
     connection: AsyncConnection, agent_ids: Collection[str] | None = None
 ) -> list[DeviceRecord]:
     """List devices, of some nodes or of all."""
-    query = select(DeviceRow.__table__).order_by(DeviceRow.agent_id, DeviceRow.name)
-    if agent_ids is not None:
-        query = query.where(DeviceRow.agent_id.in_(agent_ids))
-    return [DeviceRecord(**r._mapping) for r in await connection.execute(query)]
+    if agent_ids is None:
+        rows = await connection.execute(_DEVICES)
+    else:
+        rows = await connection.execute(_THEIR_DEVICES, {"ids": list(agent_ids)})
+    return [DeviceRecord(**r._mapping) for r in rows]
 
 
 async def insert_device(tx: Transaction, record: DeviceRecord) -> None:
@@ -291,16 +327,11 @@ async def list_balances(
     owners: Collection[str] | None = None,
 ) -> dict[tuple[ScopeKind, str], dict[str, Balance]]:
     """Read the ledger rows of these kinds (and owners), by scope and slot."""
-    query = select(
-        LedgerRow.kind,
-        LedgerRow.owner_id,
-        LedgerRow.slot,
-        LedgerRow.used,
-        LedgerRow.quota,
-    ).where(LedgerRow.kind.in_([str(k) for k in kinds]))
-    if owners is not None:
-        query = query.where(LedgerRow.owner_id.in_(owners))
-    rows = await connection.execute(query)
+    asked: dict[str, Any] = {"kinds": [str(kind) for kind in kinds]}
+    if owners is None:
+        rows = await connection.execute(_BALANCES, asked)
+    else:
+        rows = await connection.execute(_THEIR_BALANCES, {**asked, "ids": list(owners)})
     found: dict[tuple[ScopeKind, str], dict[str, Balance]] = {}
     for kind, owner, slot, used, quota in rows:
         found.setdefault((ScopeKind(kind), owner), {})[slot] = Balance(used, quota)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import insert, select
+from sqlalchemy import bindparam, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.db.engine import Transaction
@@ -37,15 +37,16 @@ class CutDevice(msgspec.Struct, frozen=True):
         )
 
 
+_CUT: Final = select(DeviceRow.id, DeviceRow.profiles).where(
+    DeviceRow.id.in_(bindparam("ids", expanding=True)), DeviceRow.slices > 0
+)
+
+
 async def load_cut_devices(
     connection: AsyncConnection, devices: Collection[str]
 ) -> dict[str, CutDevice]:
     """Read those of *devices* that may be cut into instances."""
-    rows = await connection.execute(
-        select(DeviceRow.id, DeviceRow.profiles).where(
-            DeviceRow.id.in_(devices), DeviceRow.slices > 0
-        )
-    )
+    rows = await connection.execute(_CUT, {"ids": list(devices)})
     found = {device: CutDevice(profiles) for device, profiles in rows}
     if not found:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import msgspec
 from sqlalchemy import bindparam, func, insert, select, update
@@ -68,23 +69,25 @@ async def note_attempts(tx: Transaction, tried: Sequence[Tried]) -> None:
         await tx.execute(insert(AttemptRow), new)
 
 
+_NEWEST: Final = select(
+    AttemptRow.session_id,
+    AttemptRow.id,
+    AttemptRow.phase,
+    AttemptRow.result,
+    AttemptRow.shape,
+).where(
+    AttemptRow.id.in_(
+        select(func.max(AttemptRow.id))
+        .where(AttemptRow.session_id.in_(bindparam("ids", expanding=True)))
+        .group_by(AttemptRow.session_id)
+    )
+)
+
+
 async def _last(
     connection: AsyncConnection, ids: Collection[str]
 ) -> dict[str, tuple[int, str, str, str]]:
-    newest = (
-        select(func.max(AttemptRow.id))
-        .where(AttemptRow.session_id.in_(ids))
-        .group_by(AttemptRow.session_id)
-    )
-    rows = await connection.execute(
-        select(
-            AttemptRow.session_id,
-            AttemptRow.id,
-            AttemptRow.phase,
-            AttemptRow.result,
-            AttemptRow.shape,
-        ).where(AttemptRow.id.in_(newest))
-    )
+    rows = await connection.execute(_NEWEST, {"ids": list(ids)})
     return {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
 
 

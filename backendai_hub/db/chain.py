@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -38,6 +38,19 @@ class NoAuditKeyError(HubError):
     title = "The key of the audit is missing"
 
 
+_HELD: Final = (
+    select(AuditHeadRow.seq, AuditHeadRow.hash)
+    .where(AuditHeadRow.id == _HEAD)
+    .with_for_update()
+)
+_WRITTEN: Final = insert(AuditRow)
+_MOVED: Final = (
+    update(AuditHeadRow)
+    .where(AuditHeadRow.id == _HEAD)
+    .values(seq=bindparam("to_seq"), hash=bindparam("to_hash"))
+)
+
+
 async def append(
     connection: AsyncConnection, key: bytes, acts: Sequence[Act], now: datetime
 ) -> None:
@@ -49,25 +62,16 @@ async def append(
         entry = make_entry(act, asking, seq=head.seq + 1, at=now)
         head = Head(seq=entry.seq, hash=chain(key, head.hash, entry))
         rows.append({**msgspec.structs.asdict(entry), "hash": head.hash})
-    await connection.execute(insert(AuditRow), rows)
-    await connection.execute(
-        update(AuditHeadRow)
-        .where(AuditHeadRow.id == _HEAD)
-        .values(seq=head.seq, hash=head.hash)
-    )
+    await connection.execute(_WRITTEN, rows)
+    await connection.execute(_MOVED, {"to_seq": head.seq, "to_hash": head.hash})
 
 
 async def _hold_head(connection: AsyncConnection) -> Head:
     """Read the head and keep others from moving it; the first writer makes it."""
-    query = (
-        select(AuditHeadRow.seq, AuditHeadRow.hash)
-        .where(AuditHeadRow.id == _HEAD)
-        .with_for_update()
-    )
-    found = (await connection.execute(query)).first()
+    found = (await connection.execute(_HELD)).first()
     if found is None:
         await _make_head(connection)
-        found = (await connection.execute(query)).one()
+        found = (await connection.execute(_HELD)).one()
     return Head(seq=found.seq, hash=found.hash)
 
 

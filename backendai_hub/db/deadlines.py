@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
@@ -63,6 +63,61 @@ class IdleLimit(msgspec.Struct, frozen=True, kw_only=True):
     giver: str
 
 
+def _with_policy(query: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+    """Join running sessions with the keypair policies that count for them."""
+    own, usual = aliased(KeypairRow), aliased(KeypairRow)
+    policy = func.coalesce(own.resource_policy_id, usual.resource_policy_id)
+    return (
+        query.select_from(SessionRow)
+        .outerjoin(own, own.id == SessionRow.keypair_id)
+        .join(usual, (usual.user_id == SessionRow.owner_id) & usual.is_default)
+        .join(KeypairPolicyRow, KeypairPolicyRow.id == policy)
+        .where(
+            SessionRow.status == str(SessionStatus.RUNNING),
+            SessionRow.started_at.is_not(None),
+        )
+    )
+
+
+# Asked every two seconds: making them takes three times as long as asking.
+_LIFETIMES: Final = (
+    _with_policy(
+        select(
+            SessionRow.id.label("session_id"),
+            SessionRow.started_at.label("since"),
+            KeypairPolicyRow.max_session_lifetime.label("seconds"),
+            KeypairPolicyRow.name.label("giver"),
+            SessionRow.deadline_at,
+        )
+    )
+    .where(
+        SessionRow.type != str(SessionType.INFERENCE),
+        (KeypairPolicyRow.max_session_lifetime > 0)
+        | SessionRow.deadline_at.is_not(None),
+    )
+    .order_by(SessionRow.id)
+)
+_IDLE_LIMITS: Final = (
+    _with_policy(
+        select(
+            SessionRow.id.label("session_id"),
+            UserRow.name.label("user"),
+            SessionRow.server,
+            SessionRow.started_at,
+            KeypairPolicyRow.idle_timeout.label("seconds"),
+            KeypairPolicyRow.name.label("giver"),
+        )
+    )
+    .join(UserRow, UserRow.id == SessionRow.owner_id)
+    .where(
+        SessionRow.type == str(SessionType.INTERACTIVE),
+        SessionRow.server.is_not(None),
+        KeypairPolicyRow.idle_timeout != 0,
+    )
+    .order_by(SessionRow.id)
+)
+
+
 async def list_lifetimes(
     connection: AsyncConnection, session_id: str | None = None
 ) -> list[Allowance]:
@@ -72,23 +127,28 @@ async def list_lifetimes(
     default one where that keypair is gone. Those whose row still tells a deadline that
     nobody gives any more are listed, too.
     """
-    query = _with_policy(
-        select(
-            SessionRow.id.label("session_id"),
-            SessionRow.started_at.label("since"),
-            KeypairPolicyRow.max_session_lifetime.label("seconds"),
-            KeypairPolicyRow.name.label("giver"),
-            SessionRow.deadline_at,
-        )
-    ).where(
-        SessionRow.type != str(SessionType.INFERENCE),
-        (KeypairPolicyRow.max_session_lifetime > 0)
-        | SessionRow.deadline_at.is_not(None),
-    )
+    query = _LIFETIMES
     if session_id is not None:
         query = query.where(SessionRow.id == session_id)
-    rows = await connection.execute(query.order_by(SessionRow.id))
-    return [Allowance(**row._mapping) for row in rows]
+    return [Allowance(**row._mapping) for row in await connection.execute(query)]
+
+
+_KEYPAIR_LIFETIMES: Final = (
+    select(
+        KeypairRow.id,
+        KeypairRow.user_id,
+        KeypairRow.is_default,
+        KeypairPolicyRow.max_session_lifetime,
+    )
+    .join(KeypairPolicyRow, KeypairPolicyRow.id == KeypairRow.resource_policy_id)
+    .where(
+        KeypairRow.id.in_(bindparam("keys", expanding=True))
+        | (
+            KeypairRow.user_id.in_(bindparam("owners", expanding=True))
+            & KeypairRow.is_default
+        )
+    )
+)
 
 
 async def load_lifetimes(
@@ -101,17 +161,7 @@ async def load_lifetimes(
     keys = {r.keypair_id for r in records if r.keypair_id is not None}
     owners = {r.owner_id for r in records}
     rows = await connection.execute(
-        select(
-            KeypairRow.id,
-            KeypairRow.user_id,
-            KeypairRow.is_default,
-            KeypairPolicyRow.max_session_lifetime,
-        )
-        .join(KeypairPolicyRow, KeypairPolicyRow.id == KeypairRow.resource_policy_id)
-        .where(
-            KeypairRow.id.in_(keys)
-            | (KeypairRow.user_id.in_(owners) & KeypairRow.is_default)
-        )
+        _KEYPAIR_LIFETIMES, {"keys": list(keys), "owners": list(owners)}
     )
     seconds: dict[str, int] = {}
     for key, owner, is_default, lifetime in rows:
@@ -133,44 +183,10 @@ async def list_idle_limits(
 
     The policy is the same as for lifetimes.
     """
-    query = (
-        _with_policy(
-            select(
-                SessionRow.id.label("session_id"),
-                UserRow.name.label("user"),
-                SessionRow.server,
-                SessionRow.started_at,
-                KeypairPolicyRow.idle_timeout.label("seconds"),
-                KeypairPolicyRow.name.label("giver"),
-            )
-        )
-        .join(UserRow, UserRow.id == SessionRow.owner_id)
-        .where(
-            SessionRow.type == str(SessionType.INTERACTIVE),
-            SessionRow.server.is_not(None),
-            KeypairPolicyRow.idle_timeout != 0,
-        )
-    )
+    query = _IDLE_LIMITS
     if session_id is not None:
         query = query.where(SessionRow.id == session_id)
-    rows = await connection.execute(query.order_by(SessionRow.id))
-    return [IdleLimit(**row._mapping) for row in rows]
-
-
-def _with_policy(query: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
-    """Join running sessions with the keypair policies that count for them."""
-    own, usual = aliased(KeypairRow), aliased(KeypairRow)
-    policy = func.coalesce(own.resource_policy_id, usual.resource_policy_id)
-    return (
-        query.select_from(SessionRow)
-        .outerjoin(own, own.id == SessionRow.keypair_id)
-        .join(usual, (usual.user_id == SessionRow.owner_id) & usual.is_default)
-        .join(KeypairPolicyRow, KeypairPolicyRow.id == policy)
-        .where(
-            SessionRow.status == str(SessionStatus.RUNNING),
-            SessionRow.started_at.is_not(None),
-        )
-    )
+    return [IdleLimit(**row._mapping) for row in await connection.execute(query)]
 
 
 async def list_pending_times(

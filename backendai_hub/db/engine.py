@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
-from sqlalchemy import Executable, event, func, insert, literal, select
+from sqlalchemy import Executable, bindparam, event, func, insert, literal, select
 from sqlalchemy.engine import CursorResult, make_url
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -53,6 +53,14 @@ _SPARED: Final = 2
 _IS_SPARED: Final = ContextVar("is_spared", default=False)
 _GLANCERS: Final = 5
 """Connections for single statements; each is needed for about a millisecond."""
+
+
+# Statements of every transaction, made once: that takes longer than their answer.
+_EVENTS: Final = insert(EventRow)
+_QUEUED_UP: Final = select(func.pg_advisory_xact_lock(_EVENT_LOCK))
+_LEADS: Final = (VersionRow.name == LEADER, VersionRow.value == bindparam("epoch"))
+_LED: Final = select(literal(1)).where(*_LEADS).with_for_update(read=True)
+_LED_AND_QUEUED_UP: Final = _QUEUED_UP.where(*_LEADS).with_for_update(read=True)
 
 
 class OvertakenError(UnavailableError):
@@ -128,14 +136,12 @@ class Transaction:
         """
         if self.connection.dialect.name != "postgresql":
             return
-        what = func.pg_advisory_xact_lock(_EVENT_LOCK) if self.events else literal(1)
-        query = select(what)
         if epoch is None:
             if self.events:
-                await self.connection.execute(query)
+                await self.connection.execute(_QUEUED_UP)
             return
-        held = query.where(VersionRow.name == LEADER, VersionRow.value == epoch)
-        found = await self.connection.execute(held.with_for_update(read=True))
+        held = _LED_AND_QUEUED_UP if self.events else _LED
+        found = await self.connection.execute(held, {"epoch": epoch})
         if found.first() is None:
             raise OvertakenError(
                 "another hub service has taken over this database meanwhile; nothing"
@@ -148,7 +154,7 @@ class Transaction:
         if not self.events:
             return
         await self.connection.execute(
-            insert(EventRow),
+            _EVENTS,
             [
                 {
                     "at": self.now,

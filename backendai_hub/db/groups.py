@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import delete, select
+from sqlalchemy import BindParameter, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm import aliased
 
@@ -103,6 +104,16 @@ async def open_group(tx: Transaction, group_id: str, kind: str, target_id: str) 
     return bool(added.rowcount)
 
 
+_IDS: Final[BindParameter[Any]] = bindparam("ids", expanding=True)
+_INACTIVE_DOMAINS, _INACTIVE_PROJECTS, _INACTIVE_GROUPS = (
+    select(table.id, table.name).where(table.id.in_(_IDS), ~table.is_active)
+    for table in (DomainRow, ProjectRow, ResourceGroupRow)
+)
+_INACTIVE_PEOPLE: Final = select(UserRow.id, UserRow.name, UserRow.status).where(
+    UserRow.id.in_(_IDS), UserRow.status != "active"
+)
+
+
 async def load_holds(
     connection: AsyncConnection, records: Sequence[SessionRecord]
 ) -> dict[str, str]:
@@ -113,23 +124,16 @@ async def load_holds(
     operator or its owner holds, and what waits in a frozen group.
     """
     inactive: dict[str, str] = {}
-    for table, word, ids in (
-        (DomainRow, "domain", {r.domain_id for r in records}),
-        (ProjectRow, "project", {r.project_id for r in records}),
-        (
-            ResourceGroupRow,
-            "resource group",
-            {r.resource_group_id for r in records if r.resource_group_id is not None},
-        ),
+    groups = {r.resource_group_id for r in records if r.resource_group_id is not None}
+    for query, word, ids in (
+        (_INACTIVE_DOMAINS, "domain", {r.domain_id for r in records}),
+        (_INACTIVE_PROJECTS, "project", {r.project_id for r in records}),
+        (_INACTIVE_GROUPS, "resource group", groups),
     ):
-        rows = await connection.execute(
-            select(table.id, table.name).where(table.id.in_(ids), ~table.is_active)
-        )
+        rows = await connection.execute(query, {"ids": list(ids)})
         inactive.update({i: f"{word} {name} is not active" for i, name in rows})
     people = await connection.execute(
-        select(UserRow.id, UserRow.name, UserRow.status).where(
-            UserRow.id.in_({r.owner_id for r in records}), UserRow.status != "active"
-        )
+        _INACTIVE_PEOPLE, {"ids": list({r.owner_id for r in records})}
     )
     inactive.update({i: f"user {name} is {status}" for i, name, status in people})
     held, frozen = await _load_stops(connection, records)

@@ -110,27 +110,50 @@ async def lock_rows(tx: Transaction, entries: Iterable[Entry]) -> dict[Key, Row]
     return found
 
 
+_ROWS: Final = select(
+    LedgerRow.kind, LedgerRow.owner_id, LedgerRow.slot, LedgerRow.used, LedgerRow.quota
+).where(
+    LedgerRow.kind.in_(bindparam("kinds", expanding=True)),
+    LedgerRow.owner_id.in_(bindparam("owners", expanding=True)),
+    LedgerRow.slot.in_(bindparam("slots", expanding=True)),
+)
+_ROWS_LOCKED: Final = _ROWS.order_by(
+    case(
+        {str(kind): number for number, kind in enumerate(LOCK_ORDER)},
+        value=LedgerRow.kind,
+    ),
+    collate(LedgerRow.owner_id, "C"),
+    collate(LedgerRow.slot, "C"),
+).with_for_update()
+
+
 async def _read_locked(tx: Transaction, wanted: Sequence[Key]) -> dict[Key, Row]:
-    query = select(
-        LedgerRow.kind, LedgerRow.owner_id, LedgerRow.slot, LedgerRow.used,
-        LedgerRow.quota,
-    ).where(
-        LedgerRow.kind.in_({str(kind) for kind, _, _ in wanted}),
-        LedgerRow.owner_id.in_({owner for _, owner, _ in wanted}),
-        LedgerRow.slot.in_({slot for _, _, slot in wanted}),
-    )  # fmt: skip
-    if tx.connection.dialect.name == "postgresql":
-        turn = {str(kind): number for number, kind in enumerate(LOCK_ORDER)}
-        query = query.order_by(
-            case(turn, value=LedgerRow.kind),
-            collate(LedgerRow.owner_id, "C"),
-            collate(LedgerRow.slot, "C"),
-        ).with_for_update()
-    rows = await tx.connection.execute(query)
+    locks = tx.connection.dialect.name == "postgresql"
+    rows = await tx.connection.execute(
+        _ROWS_LOCKED if locks else _ROWS,
+        {
+            "kinds": list({str(kind) for kind, _, _ in wanted}),
+            "owners": list({owner for _, owner, _ in wanted}),
+            "slots": list({slot for _, _, slot in wanted}),
+        },
+    )
     return {
         (ScopeKind(kind), owner, slot): Row(used, quota)
         for kind, owner, slot, used, quota in rows
     }
+
+
+_BEYOND: Final = LedgerRow.used + bindparam("take", type_=BigInteger())
+_GUARDED: Final = (
+    update(LedgerRow)
+    .where(
+        LedgerRow.kind == bindparam("in_kind"),
+        LedgerRow.owner_id == bindparam("in_owner"),
+        LedgerRow.slot == bindparam("in_slot"),
+        bindparam("most", type_=BigInteger()) >= _BEYOND,
+    )
+    .values(used=_BEYOND)
+)
 
 
 async def take_all(
@@ -142,20 +165,8 @@ async def take_all(
     """
     if not sums:
         return
-    beyond = LedgerRow.used + bindparam("take", type_=BigInteger())
-    most = bindparam("most", type_=BigInteger())
-    guarded = (
-        update(LedgerRow)
-        .where(
-            LedgerRow.kind == bindparam("in_kind"),
-            LedgerRow.owner_id == bindparam("in_owner"),
-            LedgerRow.slot == bindparam("in_slot"),
-            beyond <= most,
-        )
-        .values(used=beyond)
-    )
     taken = await tx.execute(
-        guarded,
+        _GUARDED,
         [
             {
                 "in_kind": str(kind),

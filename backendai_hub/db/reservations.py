@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.operators import Held
@@ -24,20 +24,23 @@ class ReservedDevice(msgspec.Struct, frozen=True, kw_only=True):
     slots: Mapping[str, int]
 
 
+_WINDOWS: Final = (
+    select(
+        ReservationRow.name,
+        ReservationRow.begins_at,
+        ReservationRow.ends_at,
+        ReservationRow.held,
+    )
+    .where(ReservationRow.ends_at > bindparam("now"))
+    .order_by(ReservationRow.begins_at, ReservationRow.name)
+)
+
+
 async def load_windows(
     connection: AsyncConnection, now: datetime
 ) -> tuple[ReservedWindow, ...]:
     """Read the reservations that have not ended, as the scheduler sees them."""
-    rows = await connection.execute(
-        select(
-            ReservationRow.name,
-            ReservationRow.begins_at,
-            ReservationRow.ends_at,
-            ReservationRow.held,
-        )
-        .where(ReservationRow.ends_at > now)
-        .order_by(ReservationRow.begins_at, ReservationRow.name)
-    )
+    rows = await connection.execute(_WINDOWS, {"now": now})
     return tuple(_window(*row) for row in rows)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import case, func, select
+from sqlalchemy import bindparam, case, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.sessions import DEADLINES, QUEUED, SessionStatus, SessionType
@@ -21,15 +21,21 @@ _AT_A_TIME = 500
 _TABLE = SessionRow.__table__
 
 
+_MADE: Final = select(_TABLE).where(
+    SessionRow.owner_id == bindparam("owner"),
+    (SessionRow.idempotency_key == bindparam("key"))
+    | ((SessionRow.server == bindparam("server")) & is_live()),
+)
+
+
 async def find_made(
     connection: AsyncConnection, owner_id: str, *, key: str, server: str | None
 ) -> list[SessionRecord]:
     """Find what an idempotency key has made, and who lives on a Hub server."""
-    made = SessionRow.idempotency_key == key
-    if server is not None:
-        made |= (SessionRow.server == server) & is_live()
-    query = select(_TABLE).where(SessionRow.owner_id == owner_id, made)
-    return [record_of(row._mapping) for row in await connection.execute(query)]
+    # No session that lives has a server of no name, nor a key of none.
+    asked = {"owner": owner_id, "key": key, "server": server}
+    rows = await connection.execute(_MADE, asked)
+    return [record_of(row._mapping) for row in rows]
 
 
 async def find_by_key(
@@ -80,10 +86,14 @@ async def list_ended_servers(
     }
 
 
+_LIVE_OF: Final = select(func.count()).where(
+    SessionRow.owner_id == bindparam("owner"), is_live()
+)
+
+
 async def count_live(connection: AsyncConnection, owner_id: str) -> int:
     """Count a user's sessions that have not ended."""
-    query = select(func.count()).where(SessionRow.owner_id == owner_id, is_live())
-    return int(await connection.scalar(query) or 0)
+    return int(await connection.scalar(_LIVE_OF, {"owner": owner_id}) or 0)
 
 
 async def count_on_agent(connection: AsyncConnection, agent_id: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.mounts import Mount
@@ -45,20 +45,24 @@ async def insert_mounts(
     )
 
 
+_MOUNTS: Final = (
+    select(
+        SessionMountRow.session_id,
+        *(getattr(SessionMountRow, name) for name in Mount.__struct_fields__),
+    )
+    .where(SessionMountRow.session_id.in_(bindparam("ids", expanding=True)))
+    .order_by(SessionMountRow.session_id, SessionMountRow.position)
+)
+
+
 async def load_mounts(
     connection: AsyncConnection, session_ids: Collection[str]
 ) -> dict[str, list[Mount]]:
     """Return what sessions mount, by their ids, each in its order."""
-    row = SessionMountRow
-    columns = [getattr(row, name) for name in Mount.__struct_fields__]
     found: dict[str, list[Mount]] = {}
     if not session_ids:
         return found
-    rows = await connection.execute(
-        select(row.session_id, *columns)
-        .where(row.session_id.in_(list(session_ids)))
-        .order_by(row.session_id, row.position)
-    )
+    rows = await connection.execute(_MOUNTS, {"ids": list(session_ids)})
     for values in rows.mappings():
         mount = {k: v for k, v in values.items() if k != "session_id"}
         found.setdefault(values["session_id"], []).append(msgspec.convert(mount, Mount))

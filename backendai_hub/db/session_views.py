@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
@@ -276,6 +276,9 @@ async def _show_clusters(
     ]
 
 
+_THESE: Final = _VIEW.where(SessionRow.id.in_(bindparam("ids", expanding=True)))
+
+
 async def get_session(connection: AsyncConnection, session_id: str) -> Session:
     """Read one session as the API shows it."""
     return (await get_sessions(connection, [session_id]))[0]
@@ -285,7 +288,7 @@ async def get_sessions(
     connection: AsyncConnection, ids: Sequence[str]
 ) -> list[Session]:
     """Read several sessions as the API shows them; raises if none exists."""
-    rows = await connection.execute(_VIEW.where(SessionRow.id.in_(ids)))
+    rows = await connection.execute(_THESE, {"ids": list(ids)})
     found = [_view(row) for row in rows]
     if not found:
         raise NotFoundError("there is no such session")

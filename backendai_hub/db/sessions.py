@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import bindparam, delete, insert, select, update
@@ -142,12 +142,13 @@ def record_of(mapping: Any) -> SessionRecord:
     return SessionRecord(**values)
 
 
+_INSERT: Final = insert(SessionRow)
+
+
 async def insert_session(tx: Transaction, record: SessionRecord) -> None:
     """Store a new session."""
     values = msgspec.structs.asdict(record)
-    await tx.execute(
-        insert(SessionRow).values(values), owner=record.owner_id, ids=[record.id]
-    )
+    await tx.execute(_INSERT, [values], owner=record.owner_id, ids=[record.id])
 
 
 async def get_record(
@@ -161,12 +162,19 @@ async def get_record(
     return record_of(row._mapping)
 
 
+_LOCKED: Final = (
+    select(_TABLE)
+    .where(SessionRow.id.in_(bindparam("ids", expanding=True)))
+    .order_by(SessionRow.id)
+    .with_for_update()
+)
+
+
 async def lock_records(
     connection: AsyncConnection, ids: Collection[str]
 ) -> dict[str, SessionRecord]:
     """Read several sessions and keep others from changing them, in the order of ids."""
-    query = select(_TABLE).where(SessionRow.id.in_(ids)).order_by(SessionRow.id)
-    rows = await connection.execute(query.with_for_update())
+    rows = await connection.execute(_LOCKED, {"ids": list(ids)})
     return {row.id: record_of(row._mapping) for row in rows}
 
 
@@ -231,6 +239,23 @@ async def move_session(
     return await change_session(tx, record, **values)
 
 
+_SCHEDULED: Final = (
+    update(SessionRow)
+    .where(
+        SessionRow.id == bindparam("of_id"),
+        SessionRow.revision == bindparam("of_revision"),
+    )
+    .values(
+        status=str(SessionStatus.SCHEDULED),
+        reason=bindparam("words"),
+        agent_id=bindparam("on_agent"),
+        scheduled_at=bindparam("now"),
+        deadline_at=bindparam("until"),
+        revision=SessionRow.revision + 1,
+    )
+)
+
+
 async def schedule_sessions(
     tx: Transaction, placed: Sequence[tuple[SessionRecord, str, str]]
 ) -> None:
@@ -239,21 +264,11 @@ async def schedule_sessions(
         check_can_become(record.id, record.status, SessionStatus.SCHEDULED)
     seconds = DEADLINES[SessionStatus.SCHEDULED] or 0.0
     changed = await tx.execute(
-        update(SessionRow)
-        .where(
-            SessionRow.id == bindparam("of_id"),
-            SessionRow.revision == bindparam("of_revision"),
-        )
-        .values(
-            status=str(SessionStatus.SCHEDULED),
-            reason=bindparam("words"),
-            agent_id=bindparam("on_agent"),
-            scheduled_at=tx.now,
-            deadline_at=tx.now + timedelta(seconds=seconds),
-            revision=SessionRow.revision + 1,
-        ),
+        _SCHEDULED,
         [
             {
+                "now": tx.now,
+                "until": tx.now + timedelta(seconds=seconds),
                 "of_id": record.id,
                 "of_revision": record.revision,
                 "words": reason,
@@ -314,11 +329,12 @@ async def replace_secret(tx: Transaction, session_id: str, ciphertext: bytes) ->
     )
 
 
+_SECRET: Final = insert(SecretRow)
+
+
 async def put_secret(tx: Transaction, session_id: str, ciphertext: bytes) -> None:
     """Keep what a new session is born with."""
-    await tx.execute(
-        insert(SecretRow).values(session_id=session_id, ciphertext=ciphertext)
-    )
+    await tx.execute(_SECRET, [{"session_id": session_id, "ciphertext": ciphertext}])
 
 
 async def drop_secret(tx: Transaction, session_id: str) -> None:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+_CALM: Final = "calm"
 
 
 class Signals:
@@ -17,6 +21,7 @@ class Signals:
     def __init__(self) -> None:
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._hurrying = 0
 
     def ticket(self, name: str) -> int:
         """Return where *name* stands now."""
@@ -54,6 +59,22 @@ class Signals:
             for name in tickets:
                 self._forget(name, future)
         return True
+
+    @contextmanager
+    def hurrying(self) -> Iterator[None]:
+        """Ask those who can wait to let the processor to what is done inside."""
+        self._hurrying += 1
+        try:
+            yield
+        finally:
+            self._hurrying -= 1
+            if not self._hurrying:
+                self.wake(_CALM)
+
+    async def calm(self, seconds: float) -> None:
+        """Wait until nobody is in a hurry, but no longer than that."""
+        if self._hurrying:
+            await self.wait(_CALM, self.ticket(_CALM), seconds)
 
     def _forget(self, name: str, future: asyncio.Future[None]) -> None:
         waiting = self._waiters.get(name)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import delete, insert, select, true, update
+from sqlalchemy import bindparam, delete, insert, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from backendai_hub.core.names import fold
@@ -109,10 +109,14 @@ async def list_projects(connection: AsyncConnection, user_id: str) -> dict[str, 
     return {str(key): str(name) for key, name in rows}
 
 
+_LOCKED_USER: Final = (
+    select(UserRow.id).where(UserRow.id == bindparam("id")).with_for_update()
+)
+
+
 async def lock_user(tx: Transaction, user_id: str) -> None:
     """Keep other transactions that lock this user waiting until this one ends."""
-    query = select(UserRow.id).where(UserRow.id == user_id)
-    await tx.execute(query.with_for_update())
+    await tx.connection.execute(_LOCKED_USER, {"id": user_id})
 
 
 async def insert_user(tx: Transaction, values: dict[str, Any]) -> None:

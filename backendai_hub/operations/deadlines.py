@@ -40,7 +40,8 @@ async def end_overdue(platform: Platform) -> int:
         overdue = await session_lists.list_overdue(
             connection, platform.database.clock()
         )
-        nodes = {a.id: a for a in await agents.list_agents(connection)}
+        known = await agents.list_agents(connection) if overdue else []
+    nodes = {agent.id: agent for agent in known}
     ended = 0
     for record in overdue:
         async with platform.database.transaction() as tx:

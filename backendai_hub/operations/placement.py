@@ -96,9 +96,6 @@ async def place(
     If one of them makes it fail for a reason that nobody has thought of, the others
     are carried out without it.
     """
-    batch = await _end_withdrawn(platform, batch)
-    if not batch:
-        return 0
     try:
         async with platform.database.transaction() as tx:
             held = await _place(platform, tx, batch, heeded)
@@ -106,11 +103,17 @@ async def place(
             await note_attempts(
                 tx, [Tried(i, Result.PLACED, w) for i, w in held.items()]
             )
-            return len(held)
     except (ConflictError, IntegrityError) as error:
         if len(batch) == 1:
             log.warning("session %s was not placed: %s", batch[0].session, error)
             return 0
+    else:
+        left = [
+            placement.session for placement in batch if placement.session not in held
+        ]
+        if left:
+            await _end_withdrawn(platform, left)
+        return len(held)
     half = len(batch) // 2
     return sum(
         [
@@ -120,15 +123,12 @@ async def place(
     )
 
 
-async def _end_withdrawn(
-    platform: Platform, batch: Sequence[Placement]
-) -> Sequence[Placement]:
-    """End those whose folders were taken back while they waited; return the others."""
-    ids = [placement.session for placement in batch]
+async def _end_withdrawn(platform: Platform, ids: Sequence[str]) -> None:
+    """End those whose folders were taken back while they waited."""
     async with platform.database.read() as connection:
         mounting = await load_mounts(connection, ids)
         if not mounting:
-            return batch
+            return
         records = await sessions.get_records(connection, list(mounting))
         withdrawn = await find_withdrawn(connection, [r for r, _ in records.values()])
     for session_id, reason in withdrawn.items():
@@ -136,7 +136,6 @@ async def _end_withdrawn(
             record = await sessions.get_record(tx.connection, session_id, lock=True)
             if record.status in QUEUED:
                 await move(tx, record, SessionStatus.CANCELLED, reason)
-    return [placement for placement in batch if placement.session not in withdrawn]
 
 
 class _Piece(NamedTuple):

@@ -18,6 +18,8 @@ from backendai_hub.operations.platform import Platform
 log = logging.getLogger("backendai_hub.reconcilers")
 
 LONGEST_BACKOFF = 10.0
+LONGEST_WAY = 0.2
+"""Who makes way for others does so for so many seconds at most."""
 
 
 class Reconciler(ABC):
@@ -33,6 +35,9 @@ class Reconciler(ABC):
     that wake-ups that come all the time leave the processor to what they are about."""
 
     longest_rest: ClassVar[float] = 0.5
+
+    hurries: ClassVar[bool] = False
+    """Whether somebody waits for a pass, so that other reconcilers make way for it."""
 
     def __init__(self, platform: Platform, signals: Signals) -> None:
         self.platform = platform
@@ -57,7 +62,12 @@ class Reconciler(ABC):
             ticket = self.signals.ticket(self.name)
             began = clock()
             try:
-                await self.reconcile()
+                if self.hurries:
+                    with self.signals.hurrying():
+                        await self.reconcile()
+                else:
+                    await self.signals.calm(LONGEST_WAY)
+                    await self.reconcile()
                 failures = 0
             except Exception:
                 failures += 1

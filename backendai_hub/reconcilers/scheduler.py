@@ -46,6 +46,7 @@ class SchedulerReconciler(Reconciler):
     name = "scheduler"
     rest = 3.0
     longest_rest = 0.05
+    hurries = True
 
     def __init__(
         self,

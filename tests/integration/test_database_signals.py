@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Coroutine
 
 import pytest
 
 from backendai_hub.db.signals import Signals
+from backendai_hub.operations.platform import Platform
+from backendai_hub.reconcilers import base
+from backendai_hub.reconcilers.base import Reconciler
 
 LONG, NO_TIME = 30.0, 0.0
 
@@ -106,3 +110,71 @@ async def test_a_follower_with_tickets_sees_every_last_value(seed: int):
             signals.wake("news")
             for _ in range(chance.randrange(3)):
                 await asyncio.sleep(0)
+
+
+async def begin(wait: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(wait)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return task
+
+
+async def test_who_can_wait_goes_on_once_nobody_is_in_a_hurry_any_more():
+    signals = Signals()
+    with signals.hurrying():
+        with signals.hurrying():
+            task = await begin(signals.calm(LONG))
+        await asyncio.sleep(0)
+        assert not task.done()
+    await asyncio.wait_for(task, LONG)
+
+
+async def test_who_can_wait_does_not_wait_for_ever():
+    signals = Signals()
+    with signals.hurrying():
+        await signals.calm(NO_TIME)
+
+
+async def test_where_nobody_hurries_nobody_waits():
+    signals = Signals()
+    with pytest.raises(RuntimeError), signals.hurrying():
+        raise RuntimeError
+    task = await begin(signals.calm(LONG))
+    assert task.done()
+
+
+class Looking(Reconciler):
+    """One that counts its passes, and can be held up in one."""
+
+    name = "looking"
+
+    def __init__(self, platform: Platform, signals: Signals) -> None:
+        super().__init__(platform, signals)
+        self.passes, self.let = 0, asyncio.Event()
+
+    async def reconcile(self) -> int:
+        await self.let.wait()
+        self.passes += 1
+        return 0
+
+
+class Urgent(Looking):
+    name = "urgent"
+    hurries = True
+
+
+async def test_a_pass_that_somebody_waits_for_is_not_disturbed_by_others(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(base, "LONGEST_WAY", LONG)
+    signals = Signals()
+    urgent, looking = Urgent(platform, signals), Looking(platform, signals)
+    looking.let.set()
+    tasks = [await begin(urgent.run()), await begin(looking.run())]
+    assert looking.passes == 0
+    urgent.let.set()
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert (urgent.passes, looking.passes) == (1, 1)
+    for task in tasks:
+        task.cancel()
