@@ -92,7 +92,7 @@ class EventsHandler(APIHandler):
             await self._send_changes()
             await self._send_usage()
             silent_until = self._said_at + KEEP_ALIVE_SECONDS
-            wake_at = min(silent_until, *self._appointments())
+            wake_at = min((silent_until, *self._appointments()))
             await signals.wait_for_any(tickets, max(0.0, wake_at - clock()))
             if clock() - identified > IDENTIFY_SECONDS:
                 if not await self.identify_again():

@@ -131,3 +131,13 @@ async def test_so_does_that_of_a_disabled_keypair(
         await change(site, keypair, key.name, is_active=False)
 
     await asyncio.wait_for(stream.read(), ENDS_WITHIN)
+
+
+async def test_the_stream_of_who_may_read_it_goes_on(stream: aiohttp.ClientResponse):
+    beats = 0
+    async with asyncio.timeout(ENDS_WITHIN):
+        async for line in stream.content:
+            beats += line.startswith(b": keep-alive")
+            if beats == 3:
+                break
+    assert beats == 3
