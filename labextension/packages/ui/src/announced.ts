@@ -38,13 +38,18 @@ const KEYS: Record<string, readonly QueryKey[]> = {
 };
 
 /**
- * Have what is shown of these kinds asked for again.
+ * Have what is shown of these kinds asked for again, and the logs of these sessions.
  *
  * What is not shown, or in a window that nobody sees, is asked for when it is.
  */
-export function applyAnnouncement(client: QueryClient, kinds: readonly string[]): void {
+export function applyAnnouncement(
+  client: QueryClient,
+  kinds: readonly string[],
+  logs: readonly string[] = []
+): void {
   const refetchType = focusManager.isFocused() ? 'active' : 'none';
-  for (const queryKey of kinds.flatMap(kind => KEYS[kind] ?? [])) {
+  const told = [...kinds.flatMap(kind => KEYS[kind] ?? []), ...logs.map(keys.logs)];
+  for (const queryKey of told) {
     void client.invalidateQueries({ queryKey, refetchType });
   }
 }

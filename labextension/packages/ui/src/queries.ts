@@ -28,8 +28,10 @@ export const keys = {
   queue: ['queue'] as const,
   /** What runs on a node, followed by its id. */
   onNode: ['on-node'] as const,
+  /** What a session has printed, in any container and attempt. */
+  logs: (id: string) => ['session', id, 'log'] as const,
   log: (id: string, host: string, attempt: number | null) =>
-    ['session', id, 'log', host, attempt] as const,
+    [...keys.logs(id), host, attempt] as const,
   resources: (project: string, group: string) => ['resources', project, group] as const,
   /** Where one stands in the queue, as its list was told. */
   place: (id: string) => ['place', id] as const,

@@ -1,6 +1,6 @@
 /** What a session has printed: followed, searched, and kept as a file. */
 import { ApiError, unwrap, type Schemas, type ShownSession } from '@backendai/api';
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowDownToLine, Download, FileText, Search } from 'lucide-react';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
@@ -12,17 +12,13 @@ import { Switch } from '../kit/Switch';
 import { saveAs } from '../lists';
 import { LoadError } from '../LoadError';
 import { keys } from '../queries';
+import { useStreamState } from '../stream';
 import { findLines, stripColours } from './loglines';
 import { isEnded } from './status';
 import { useFailure } from '../wording';
 
-/**
- * How often to ask for what is printed, while one looks and follows it.
- *
- * It stays on the node: the service knows nothing of it before it asks there, so the
- * stream cannot tell. Nothing else is asked for by the clock while the stream works.
- */
-const EVERY = 2000;
+/** How often to ask for what is printed, while the stream does not tell of it. */
+export const EVERY = 2000;
 const MOST = 10_000;
 
 type SessionLog = Schemas['SessionLog'];
@@ -38,6 +34,8 @@ export function Log({ session }: { session: ShownSession }): JSX.Element {
   const [wrap, setWrap] = useState(true);
   const [wanted, setWanted] = useState('');
   const over = isEnded(session.status);
+  const following = follow && !over;
+  const streaming = useStreamState() === 'live';
   const number = attempt ? Number(attempt) : null;
   const { data, error, refetch } = useQuery<SessionLog>({
     queryKey: keys.log(session.id, container, number),
@@ -49,6 +47,8 @@ export function Log({ session }: { session: ShownSession }): JSX.Element {
             query: {
               tail: MOST,
               host: container,
+              // The answer says whether the stream will tell when there is more.
+              ...(following ? { follow: true } : {}),
               ...(number === null ? {} : { attempt: number })
             }
           },
@@ -56,9 +56,14 @@ export function Log({ session }: { session: ShownSession }): JSX.Element {
         })
       ),
     retry: false,
-    refetchInterval: over || !follow ? false : EVERY,
-    enabled: host.visible
+    refetchInterval: ({ state: { data: told, status } }) => {
+      const tells = streaming && status === 'success' && told?.followed;
+      return following && !tells && told?.live !== false ? EVERY : false;
+    },
+    // Whoever follows it no longer keeps what they look at.
+    enabled: ({ state }) => host.visible && (following || over || !state.data)
   });
+  useRefresh(session);
   const lines = useMemo(() => stripColours(data?.text ?? '').split('\n'), [data]);
   const nothing = error instanceof ApiError && [404, 409].includes(error.status);
   return (
@@ -121,6 +126,19 @@ export function Log({ session }: { session: ShownSession }): JSX.Element {
       ) : null}
     </div>
   );
+}
+
+/** What prints, and whether anybody tells of it, changes with where a session stands. */
+function useRefresh({ id, status, attempts }: ShownSession): void {
+  const client = useQueryClient();
+  const seen = useRef('');
+  useEffect(() => {
+    const now = `${id} ${status} ${attempts}`;
+    if (seen.current && seen.current !== now) {
+      void client.invalidateQueries({ queryKey: keys.logs(id) });
+    }
+    seen.current = now;
+  }, [client, id, status, attempts]);
 }
 
 function Find({

@@ -70,8 +70,8 @@ function receiveUsage(client: QueryClient, received: ServerEvent): void {
 
 function receiveAnnouncement(client: QueryClient, received: ServerEvent): void {
   try {
-    const { kinds } = JSON.parse(received.data) as { kinds: string[] };
-    applyAnnouncement(client, kinds);
+    const { kinds, logs } = JSON.parse(received.data) as { kinds: string[]; logs?: string[] };
+    applyAnnouncement(client, kinds, logs);
   } catch {
     return; // a newer service may say it in another way
   }
