@@ -21,6 +21,7 @@ _PAGE: Final = """<!DOCTYPE html>
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto; max-width: 36rem;
   padding: 0 1rem; color: #1f2328; background: #fff; }}
 h1 {{ font-size: 1.4rem; }}
+a {{ color: inherit; }}
 p.code {{ color: #59636e; font-size: 0.85rem; }}
 @media (prefers-color-scheme: dark) {{
   body {{ color: #e6edf3; background: #0d1117; }}
@@ -32,10 +33,14 @@ p.code {{ color: #59636e; font-size: 0.85rem; }}
 <main>
 <h1>{title}</h1>
 <p>{detail}</p>
-<p class="code">{status} · {code}</p>
+{again}<p class="code">{status} · {code}</p>
 </main>
 </body>
 </html>
+"""
+
+_AGAIN: Final = """<p><a href="">Try again</a>. \
+This page does so by itself every {seconds} seconds.</p>
 """
 
 _HEADERS: Final = {
@@ -105,7 +110,7 @@ class RefusalPages:
             page = await self._source.fetch(refusal.status, raw_path)
             if page is not None:
                 return page
-        return self._from_folder(refusal) or _as_html(refusal)
+        return self._from_folder(refusal) or _as_html(request, refusal)
 
     def _from_folder(self, refusal: RefusalError) -> StreamResponse | None:
         if self._folder is None:
@@ -152,13 +157,19 @@ def _as_json(refusal: RefusalError) -> Response:
     )
 
 
-def _as_html(refusal: RefusalError) -> Response:
+def _as_html(request: BaseRequest, refusal: RefusalError) -> Response:
+    headers, again = dict(_HEADERS), ""
+    # What was sent with another method is not sent again unasked.
+    if refusal.retry_after is not None and request.method == "GET":
+        headers["Refresh"] = str(refusal.retry_after)
+        again = _AGAIN.format(seconds=refusal.retry_after)
     page = _PAGE.format(
+        again=again,
         status=refusal.status,
         title=html.escape(HTTPStatus(refusal.status).phrase),
         detail=html.escape(refusal.detail),
         code=html.escape(refusal.code),
     )
     return Response(
-        status=refusal.status, text=page, content_type="text/html", headers=_HEADERS
+        status=refusal.status, text=page, content_type="text/html", headers=headers
     )

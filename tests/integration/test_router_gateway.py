@@ -192,6 +192,21 @@ async def test_a_node_that_is_down_is_told_of_in_words(platform, client):
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "5"
     assert "The node on which this session runs does not answer." in page
+    # Who waits in front of it comes in as soon as that is possible.
+    assert answer.headers["Refresh"] == "5"
+    assert '<a href="">Try again</a>' in page
+
+
+async def test_what_was_sent_is_not_sent_again_by_itself(platform, client):
+    platform.service.publish(platform.route("/user/ann/"))
+    async with (
+        platform.hub_service(),
+        platform.router(),
+        client.post(platform.url("/user/ann/x"), headers=HTML) as answer,
+    ):
+        assert answer.status == 503
+        assert "Refresh" not in answer.headers
+        assert "Try again" not in await answer.text()
 
 
 async def test_sessions_come_and_go_while_the_router_runs(platform, client):
@@ -209,6 +224,7 @@ async def test_sessions_come_and_go_while_the_router_runs(platform, client):
 
     assert answer.status == 404
     assert "No session is running at this address." in page
+    assert "Refresh" not in answer.headers
 
 
 async def test_sessions_stay_reachable_while_the_service_is_down(platform, client):
