@@ -22,7 +22,7 @@ window.streams = 0;
 window.told = 0;
 window.fetch = async (...given) => {
     const {pathname} = new URL(given[0].url ?? given[0], location.href);
-    window.asked += pathname.endsWith('/queue') ? 1 : 0;
+    window.asked += pathname.endsWith('/ASKED') ? 1 : 0;
     const answer = await fetched(...given);
     if (!pathname.endsWith('/api/events') || !answer.ok) { return answer; }
     window.streams += 1;
@@ -35,15 +35,19 @@ window.fetch = async (...given) => {
             const blocks = (text + value).split('\\n\\n');
             text = blocks.pop();
             window.told += blocks.filter(block =>
-                block.includes('event: changed') && block.includes('"queue"')).length;
+                block.includes('event: changed') && block.includes('"TOLD"')).length;
         }
     })().catch(() => undefined);
     return new Response(own, answer);
 };
 """
+QUEUE = COUNT.replace("ASKED", "queue").replace("TOLD", "queue")
+LOG = COUNT.replace("ASKED", "log").replace("TOLD", "logs")
 LESS_THAN_SILENCE = 40_000
 """Many times what pages wait for between two looks; a stream that has said nothing for
 a little longer than this counts as lost."""
+LOG_LOOKS = 20_000
+"""Ten times what a page waits between two looks at a log; half of the above."""
 
 
 @pytest.fixture
@@ -56,7 +60,7 @@ def nobody_starts(site: Platform) -> Iterator[None]:
 
 
 def untold(page: Page) -> int:
-    """Return how often the page has asked for the queue without being told to."""
+    """Return how often the page has asked for it without being told to."""
     return int(page.evaluate("asked - told"))
 
 
@@ -81,7 +85,7 @@ def test_a_page_follows_what_happens_and_asks_for_nothing_by_the_clock(
 ):
     root = make_person("root", role="superadmin")
     page = root.page
-    page.add_init_script(COUNT)
+    page.add_init_script(QUEUE)
     page.clock.install()
     root.open("admin/scheduler")
     expect_queue(page)
@@ -103,7 +107,7 @@ def test_a_page_looks_by_itself_while_its_stream_is_cut_and_no_longer(
 ):
     root = make_person("root", role="superadmin")
     page = root.page
-    page.add_init_script(COUNT)
+    page.add_init_script(QUEUE)
     page.clock.install()
     page.route("**/api/events*", lambda route: route.abort())
     root.open("admin/scheduler")
@@ -125,6 +129,32 @@ def test_a_page_looks_by_itself_while_its_stream_is_cut_and_no_longer(
     before = untold(page)
     pass_time(page)
     expect_told(page, before)
+
+
+def test_a_log_is_shown_as_it_is_printed_and_asked_for_by_nobody(
+    site: Platform, make_person: MakePerson
+):
+    root = make_person("root", role="superadmin")
+    page = root.page
+    page.add_init_script(LOG)
+    page.clock.install()
+    wanted = {"name": "prints", "slots": {"cpu": "0.1"}, "type": "batch"}
+    job = "echo early; sleep 15; echo late; sleep 15; echo last; sleep 600"
+    session = site.create(**wanted, startup_command=job)
+    site.reach(session, "RUNNING")
+    root.open(f"sessions/{session['id']}?tab=log")
+    log = page.get_by_role("region", name="Log")
+    expect(log).to_contain_text("early")
+    # The first may have been asked for before the stream was there.
+    expect(log).to_contain_text("late", timeout=SLOW)
+    before = untold(page)
+    page.clock.run_for(LOG_LOOKS)
+    expect(log).to_contain_text("last", timeout=SLOW)
+    expect_told(page, before)
+
+    site.terminate(session)
+    expect(page.get_by_role("switch", name="Follow")).to_have_count(0, timeout=SLOW)
+    expect(log).to_contain_text("last")
 
 
 def test_administrators_see_what_the_others_do_without_asking(
