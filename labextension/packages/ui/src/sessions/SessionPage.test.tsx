@@ -24,14 +24,14 @@ afterEach(cleanup);
 notifyManager.setScheduler(queueMicrotask);
 
 /** A service with one session, which counts how often it is asked about it. */
-function serve(session: ShownSession) {
+function serve(session: ShownSession, more: Record<string, unknown> = {}) {
   const asked: string[] = [];
   const service = { session, asked };
   const api = createApi(request => {
     const path = new URL(request.url).pathname;
     asked.push(path);
     const me = { name: 'mina', roles: ['user'] };
-    const others: Record<string, unknown> = { '/api/me': me };
+    const others: Record<string, unknown> = { '/api/me': me, ...more };
     const body = path.endsWith('/events') ? [] : (others[path] ?? service.session);
     return Promise.resolve(Response.json(body));
   }, 'http://localhost/');
@@ -74,8 +74,8 @@ function tell(client: QueryClient, event: EventMessage): Promise<void> {
   });
 }
 
-async function open(session: ShownSession) {
-  const { service, host } = serve(session);
+async function open(session: ShownSession, more?: Record<string, unknown>) {
+  const { service, host } = serve(session, more);
   const client = await show(host, <SessionPage params={{ id: session.id }} />);
   await screen.findByRole('heading', { name: session.name });
   return { service, client, tell: (event: EventMessage) => tell(client, event) };
@@ -178,6 +178,32 @@ test('a fact without words of its own is told by the state it led to', async () 
 
   const history = within(screen.getByRole('region', { name: 'History' }));
   expect(history.getByText('Running')).toBeTruthy();
+});
+
+describe('the node of a session', () => {
+  const me = { name: 'mina', roles: ['user'], sees_agents: true };
+  const node = { name: 'n1', status: 'LOST' };
+  const service = { '/api/me': me, '/api/agent-summaries': { items: [node], next: null } };
+  const silent = /Does not answer now/;
+
+  test('is told to be silent while it is, and the session runs', async () => {
+    await open(makeShown({ agent: 'n1' }), service);
+    await screen.findByText(silent);
+    cleanup();
+
+    await open(makeShown({ agent: 'n1', status: 'TERMINATED' }), service);
+    expect(screen.getByText('n1')).toBeTruthy();
+    expect(screen.queryByText(silent)).toBeNull();
+  });
+
+  test('is not asked about by those who do not see nodes', async () => {
+    const { service: seen } = await open(makeShown({ agent: 'n1' }), {
+      ...service,
+      '/api/me': { ...me, sees_agents: false }
+    });
+    await screen.findByText('n1');
+    expect(seen.asked).not.toContain('/api/agent-summaries');
+  });
 });
 
 test('a session that had to make room says how often', async () => {

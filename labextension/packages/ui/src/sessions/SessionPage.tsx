@@ -25,8 +25,10 @@ import { Ending } from './Ending';
 import { usePolling, type Polling } from '../stream';
 import { Log } from './Log';
 import { Mounts } from './Mounts';
+import { NodeFact } from './NodeFact';
 import { SessionActions } from './SessionTable';
 import { SessionBadge, StatusWithReason } from './SessionStatus';
+import { isEnded } from './status';
 import { useStopSession } from './stop';
 import { Timeline } from './Timeline';
 import { UsageCharts } from './UsageCharts';
@@ -163,7 +165,14 @@ function Facts({ session }: { session: ShownSession }): JSX.Element {
     [t('sessions.environment'), session.image],
     [t('sessions.resources'), size > 1 ? t('session.each', { slots, count: size }) : slots],
     [t('session.shmem'), shmem === null ? session.shmem : showAmount('shmem', shmem, language)],
-    [t('sessions.node'), session.agent],
+    [
+      t('sessions.node'),
+      session.agent && !isEnded(session.status) ? (
+        <NodeFact key="node" name={session.agent} />
+      ) : (
+        session.agent
+      )
+    ],
     [
       t('session.devices'),
       held.length ? <Devices key="devices" held={held} language={language} /> : null
