@@ -41,8 +41,10 @@ class LogNode:
         await self.runtime.start(make_spec(id=container_id), ContainerPatch())
         self.runtime._containers[container_id].printed_at = 0.0
 
-    def print(self, container_id: str, line: str) -> None:
-        self.runtime._containers[container_id].print(line)
+    def print(self, container_id: str, line: str, *, ago: float = 0.0) -> None:
+        container = self.runtime._containers[container_id]
+        container.print(line)
+        container.printed_at -= ago
 
     async def end(self, container_id: str) -> None:
         """End a container that has said nothing for a while."""

@@ -24,6 +24,7 @@ from tests.harness import until
 from tests.log_node import LogNode, open_log_node
 
 PATIENCE = 60.0
+SECOND = 10**9
 LATER = 1e12
 """A clock by which everything may be told that there is to tell."""
 
@@ -86,11 +87,13 @@ async def test_nothing_is_missed_between_reading_and_following(
     desk: LogDesk, node: LogNode, signals: Signals
 ):
     place = await make_place(node)
+    now = await read(node, place)
+    node.print(place.container, "more", ago=10)
     with desk.reading("ada") as ada, desk.reading("bob") as bob:
-        earlier = await read(node, place)
-        node.print(place.container, "more")
-        desk.follow("bob", place, earlier + 3_600_000_000_000)
-        desk.follow("ada", place, earlier)
+        desk.follow("bob", place, now)
+        await until(lambda: node.waiting == 1, "somebody waits at the node")
+        assert bob.take(LATER) == [], "it is in what bob has read"
+        desk.follow("ada", place, now - 20 * SECOND)
         assert await hear(signals, ada) == ["a session"]
         assert await hear(signals, bob) == ["a session"]
 
@@ -171,6 +174,20 @@ async def test_what_one_opened_first_makes_room_and_is_told_so(
         assert ada.take(LATER) == ["2"], "it was asked for longest ago"
         assert desk.followed == 2
         assert bob.take(LATER) == []
+
+
+async def test_what_has_been_told_takes_no_room(
+    desk: LogDesk, node: LogNode, signals: Signals, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(log_desk, "MOST_EACH", 1)
+    first, second = [await make_place(node, name) for name in "12"]
+    with desk.reading("ada") as reader:
+        desk.follow("ada", first, await read(node, first))
+        node.print(first.container, "more")
+        assert await hear(signals, reader) == ["1"]
+        desk.follow("ada", second, await read(node, second))
+        assert reader.take(LATER) == []
+        assert desk.followed == 1
 
 
 async def test_beyond_the_most_one_is_told_to_ask_oneself(

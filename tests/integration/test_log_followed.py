@@ -82,7 +82,11 @@ async def logs_of(events: AsyncIterator[Any]) -> list[str]:
             return logs
 
 
-async def test_who_shows_a_log_is_told_that_there_is_more_and_reads_it(site: Site):
+async def test_who_shows_a_log_is_told_that_there_is_more_and_reads_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+):
+    for clock in ("BEAT_SECONDS", "KEEP_ALIVE_SECONDS"):
+        monkeypatch.setattr(streams, clock, 1e6)  # nothing comes but what is told
     session = await site.launch()
     async with site.ask("api/events?changes=1") as answer:
         events = await begin(answer)
