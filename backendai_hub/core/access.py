@@ -404,6 +404,11 @@ RESOURCE_OF: Final[Mapping[str, Resource | None]] = MappingProxyType(
 """Which scope an action needs; None: none, the credential itself is enough."""
 
 
+def may_ever(role: Role, action: str) -> bool:
+    """Tell whether people of *role* may do *action* to anything at all."""
+    return CALLER_OF_ROLE[role] in MATRIX.get(action, {})
+
+
 def is_for_anybody(action: str) -> bool:
     """Tell whether anybody at all may do *action*, whatever it is done to."""
     return MATRIX.get(action) == _ANYBODY

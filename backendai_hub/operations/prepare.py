@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from backendai_hub.api.sessions import SessionRequest
-from backendai_hub.core.access import Caller, Principal
+from backendai_hub.core.access import Action, Caller, Principal, may_ever
 from backendai_hub.core.agents import protocol_for
 from backendai_hub.core.clusters import (
     ClusterMode,
@@ -260,6 +260,14 @@ def _check_fields(asking: Asking, objections: Objections) -> None:
         )
     with objections.noted():
         check_may_enter(asking.user)
+    # JupyterHub asks for everybody whom it lets in: it does not know our roles.
+    if not may_ever(asking.user.role, Action.CREATE_SESSION):
+        objections.add(
+            ForbiddenError(
+                "monitors look at everything and start nothing; ask a superadmin for"
+                " another role"
+            )
+        )
 
 
 def _build(asking: Asking, image: Image, objections: Objections) -> SessionRecord:

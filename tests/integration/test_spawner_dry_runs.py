@@ -8,6 +8,9 @@ import pytest_asyncio
 from tests.admin import admin_api
 from tests.integration.spawner_harness import standing_hub
 
+REFUSED = (
+    "monitors look at everything and start nothing; ask a superadmin for another role"
+)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -53,6 +56,21 @@ async def test_nobody_asks_for_others(hub):
     hub.user("bob")
     status, _ = await ask(hub, "bob", {"image": "jupyterlab"})
     assert status in {403, 404}
+
+
+async def test_jupyterhub_starts_nothing_for_those_who_only_look_on(hub):
+    hub.user("mona")
+    choice = {"image": "jupyterlab", "cpu": "0.5"}
+    _, told = await ask(hub, "mona", choice, asker="mona")
+    assert told["refused"] == []
+    async with admin_api(hub.stack) as admin:
+        await admin.change("users/mona", role="monitor")
+
+    _, told = await ask(hub, "mona", choice, asker="mona")
+    status, answer = await hub.start("mona", "one", choice)
+
+    assert [each["text"] for each in told["refused"]] == [REFUSED]
+    assert (status, answer["message"]) == (403, REFUSED)
 
 
 async def find(hub, user, asker="alice", **query):
