@@ -165,15 +165,22 @@ class Sessions:
         tail: int = 1000,
         attempt: int | None = None,
         host: str | None = None,
+        follow: bool = False,
     ) -> SessionLog:
         """Return the end of what a session has printed, in its last attempt.
 
-        Of its main container, unless *host* names another one, such as ``sub1``.
+        Of its main container, unless *host* names another one, such as ``sub1``. With
+        *follow* whoever watches the session (:meth:`watch`) is told when there is more.
         """
         return await self._transport.get(
             f"{_path(session_id)}/log",
             SessionLog,
-            params={"tail": tail, "attempt": attempt, "host": host},
+            params={
+                "tail": tail,
+                "attempt": attempt,
+                "host": host,
+                "follow": "true" if follow else None,
+            },
             act_for=self._act_for,
         )
 
@@ -250,11 +257,41 @@ class Sessions:
         async with answer, aclosing(_read(answer.content)) as events:
             yield events
 
+    @asynccontextmanager
+    async def watch(self, session_id: str) -> AsyncIterator[AsyncIterator[None]]:
+        """Yield when a session is different, or has printed more, until it breaks off.
+
+        Of what it prints one is told who has had its log followed meanwhile.
+        """
+        answer = await self._transport.stream(
+            "events", params={"changes": "1"}, act_for=self._act_for
+        )
+        async with answer, aclosing(_notice(answer.content, session_id)) as noticed:
+            yield noticed
+
+
+class _Changed(msgspec.Struct):
+    logs: list[str] = []
+
 
 async def _read(content: AsyncIterable[bytes]) -> AsyncGenerator[EventMessage, None]:
     async for event in read_events(content):
         if event.event == "session":
             yield msgspec.json.decode(event.text, type=EventMessage)
+
+
+async def _notice(
+    content: AsyncIterable[bytes], session_id: str
+) -> AsyncGenerator[None, None]:
+    async for event in read_events(content):
+        if event.event == "session":
+            message = msgspec.json.decode(event.text, type=EventMessage)
+            is_news = message.session_id == session_id
+        else:
+            changed = msgspec.json.decode(event.text, type=_Changed)
+            is_news = session_id in changed.logs
+        if is_news:
+            yield
 
 
 def _path(session_id: str) -> str:

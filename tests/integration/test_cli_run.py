@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.client import Client
+from backendai_hub.commandline import logs
 from backendai_hub.core.sessions import SessionResult, SessionType
 from tests.admin import make_administrator
 from tests.commandline import with_keypair
@@ -65,6 +68,20 @@ async def test_a_job_runs_as_if_it_ran_here(tmp_path: Path):
             assert said in refused.err
         refused = await root("run", "--after", "nobody", "true")
         assert (refused.code, "no batch session" in refused.err) == (1, True)
+
+
+async def test_who_follows_a_job_is_told_how_it_goes_and_looks_at_nothing_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 1e6)
+    async with running_stack(tmp_path / "data") as stack:
+        key = await make_administrator(stack)
+        root = with_keypair(tmp_path / "root", stack.url, key.name, key.secret)
+
+        done = await root.well("run", "--name", "good", "--", "echo", "it works")
+
+    assert done.out == "it works\n"
+    assert "good: TERMINATED, its command has succeeded" in done.err
 
 
 async def test_the_same_from_python(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 from contextlib import asynccontextmanager
 from urllib.parse import quote
 
@@ -352,6 +353,32 @@ async def test_following_events_resumes_after_the_last_one():
 
     assert seen == [1, 2, 3]
     assert [r.query["after"] for r in peer.requests] == ["0", "2", "2"]
+
+
+async def test_who_watches_a_session_hears_of_it_and_its_log_and_of_no_other():
+    def tell(name, document):
+        return f"event: {name}\ndata: {json.dumps(document)}\n\n".encode()
+
+    def fact(session_id):
+        return tell(
+            "session",
+            {"seq": 1, "at": "", "kind": "x", "text": "", "session_id": session_id},
+        )
+
+    async def stream(request):
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for logs in ([], ["another"], ["mine", "another"]):
+            told = {"kinds": ["queue"], **({"logs": logs} if logs else {})}
+            await response.write(tell("changed", told))
+        await response.write(fact("another") + fact("mine"))
+        return response
+
+    peer = Peer(stream)
+    async with talk_to(peer) as client, client.sessions.watch("mine") as noticed:
+        assert len([each async for each in noticed]) == 2
+
+    assert peer.requests[0].query["changes"] == "1"
 
 
 async def test_scripts_use_it_without_await():
