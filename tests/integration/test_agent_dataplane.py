@@ -330,6 +330,9 @@ async def test_the_hub_may_read_logs_and_health(origin, authority, runtime):
             assert (answer.status, await answer.text()) == (200, ""), "it says nothing"
         for path, status in {
             f"/containers/{spec.id}/logs?tail=x": 400,
+            f"/containers/{spec.id}/logs/news": 400,
+            f"/containers/{spec.id}/logs/news?after=0&wait=x": 400,
+            f"/containers/{spec.id}/logs/news?after=0": 200,
             "/containers/../logs": 404,
             "/elsewhere": 404,
         }.items():

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from backendai_agent import server
 from backendai_hub.db.signals import Signals
 from backendai_hub.operations import log_desk
 from backendai_hub.operations.log_desk import (
@@ -147,6 +148,19 @@ async def test_nobody_waits_any_more_when_the_last_stream_has_ended(
         assert desk.followed == 1, "ada has another window"
     assert desk.followed == 0
     await until(lambda: node.waiting == 0, "the node was let go")
+
+
+async def test_what_does_not_print_yet_is_waited_for(
+    desk: LogDesk, node: LogNode, signals: Signals, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server, "ABSENT_SECONDS", 0.01)
+    place = Place("a session", str(uuid4()), AGENT_ID, node.url)
+    with desk.reading("ada") as reader:
+        assert desk.follow("ada", place, await read(node, place))
+        await until(lambda: node.waiting == 1, "somebody waits at the node")
+        await node.run(place.container)
+        node.print(place.container, "at last")
+        assert await hear(signals, reader) == ["a session"]
 
 
 async def test_that_a_log_has_ended_is_told_once(
