@@ -94,6 +94,8 @@ def test_dialogs_about_folders_and_ones_own_keep_nobody_out(make_person: MakePer
     see.see("Leave without saving", see.button("Cancel"))
     page.get_by_role("button", name="Leave", exact=True).click()
 
+    mina.open("data?upload=1")
+    see.look("Upload data")
     mina.open("data")
     see.look("New folder", see.button("New folder"))
     of_desk = see.button("Actions for desk")

@@ -41,7 +41,7 @@ function data({ times, series }: Props): UPlot.AlignedData {
 function options(element: HTMLElement, shown: { current: Props }): UPlot.Options {
   const style = getComputedStyle(element);
   const colour = (name: string): string => style.getPropertyValue(name).trim();
-  const { series, times, top, height } = shown.current;
+  const { series, times, top, height, binary = false } = shown.current;
   const axis = {
     stroke: colour('--bai-text-muted'),
     grid: { stroke: colour('--bai-border'), width: 1 },
@@ -56,7 +56,7 @@ function options(element: HTMLElement, shown: { current: Props }): UPlot.Options
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: {
       x: { range: (_, first, last) => [Math.min(first, last - LEAST), last] },
-      y: { range: (_, least, most) => [Math.min(0, least ?? 0), highest(most, top)] }
+      y: { range: (_, least, most) => [Math.min(0, least ?? 0), highest(most, top, binary)] }
     },
     axes: [
       {
@@ -69,7 +69,7 @@ function options(element: HTMLElement, shown: { current: Props }): UPlot.Options
         ...axis,
         size: (_, values) => roomFor(values),
         space: 22,
-        incrs: shown.current.binary ? POWERS : DECIMALS,
+        incrs: binary ? POWERS : DECIMALS,
         values: (_, values) => values.map(value => shown.current.show(value))
       }
     ],
@@ -111,7 +111,8 @@ const DECIMALS = Array.from({ length: 42 }, (_, step) =>
   Number(`${[1, 2, 5][step % 3]}e${Math.floor(step / 3) - 2}`)
 );
 
-/** A line of nothing needs room above it as well. */
-function highest(most: number | null, top: number | undefined): number {
-  return Math.max(top ?? 0, (most ?? 0) * (top === undefined ? 1.1 : 1)) || 1;
+/** A line of nothing needs room above it as well, and next to nothing a few steps. */
+function highest(most: number | null, top: number | undefined, binary: boolean): number {
+  const wanted = Math.max(top ?? 0, (most ?? 0) * (top === undefined ? 1.1 : 1));
+  return wanted === 0 ? 1 : Math.max(wanted, 4 * ((binary ? POWERS : DECIMALS)[0] ?? 0));
 }

@@ -5,7 +5,6 @@ import { useTranslation } from 'react-i18next';
 import { useHost } from '../../host';
 import { FormDialog } from '../../kit/FormDialog';
 import { SelectField } from '../../kit/SelectField';
-import { Skeleton } from '../../kit/States';
 import { LoadError } from '../../LoadError';
 import { refuseFile } from '../access';
 import { dataKeys } from '../keys';
@@ -57,17 +56,17 @@ export function UploadInto({ onNew, onClose }: Props): JSX.Element {
       }}
       onClose={onClose}
     >
-      {!open ? <Skeleton rows={1} label={t('state.loading')} /> : null}
-      {none ? <p>{t('data.uploadNowhere')}</p> : null}
-      {open?.length ? (
+      {none ? (
+        <p>{t('data.uploadNowhere')}</p>
+      ) : (
         <SelectField
           label={t('data.uploadInto')}
           value={into}
-          options={open.map(({ id, name }) => ({ value: id, text: name }))}
+          options={open?.map(({ id, name }) => ({ value: id, text: name })) ?? []}
           help={t('data.uploadHelp')}
           onChange={setChosen}
         />
-      ) : null}
+      )}
     </FormDialog>
   );
 }
