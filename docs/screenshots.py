@@ -94,7 +94,6 @@ def launch(page: Page, ready: dict[str, Any]) -> None:
     expect(page.locator(".jp-OutputArea-output").first).to_contain_text(
         "42", timeout=PATIENCE
     )
-    page.wait_for_load_state("networkidle")
     take(page, "notebook")
 
 
@@ -119,6 +118,7 @@ def show_console(page: Page, ready: dict[str, Any]) -> None:
     expect(rows.get_by_text("Memory", exact=True)).to_have_count(2, timeout=PATIENCE)
     take(page, "console", whole=False)
     page.goto(f"{ready['url']}services/backendai/nodes")
+    page.locator("main tbody a").first.click()
     page.get_by_text("docker").or_(page.get_by_text("process")).first.wait_for()
     take(page, "first-node", whole=False)
 
