@@ -106,6 +106,15 @@ describe('the list', () => {
     expect((await axe.run(page, { rules })).violations.map(each => each.id)).toEqual([]);
   });
 
+  test('tells monitors of others’ folders alone', async () => {
+    const theirs = makeFolder('data', { is_owner: false, access: null });
+    await open(shelve([theirs], { 'GET /api/me': () => ({ ...MINA, roles: ['monitor'] }) }));
+
+    await name('data');
+    expect(screen.queryByText('My folders')).toBeNull();
+    expect(screen.queryByRole('button', { name: 'Actions for data' })).toBeNull();
+  });
+
   test('of those that come by themselves has no others', async () => {
     const folders = [makeFolder('.cache'), makeFolder('v1.2'), makeFolder('data')];
 

@@ -7,6 +7,7 @@ import { number, showAmount } from '../../amounts';
 import { useHost, type Host } from '../../host';
 import { Badge } from '../../kit/Badge';
 import { Meter } from '../../kit/Meter';
+import { useLooksOnly } from '../../pages/useLooksOnly';
 import { quotaQuery } from '../queries';
 import type { QuotaScope } from '../types';
 import { useRights } from '../useAsker';
@@ -29,10 +30,11 @@ export function StorageStatus(): JSX.Element | null {
   const { language } = host;
   const { name, projects, hosts } = useRights();
   const { data } = useQuery(quotaQuery(host));
+  const looksOnly = useLooksOnly();
   const limit = useQuery({
     queryKey: ['folder-limit', name],
     queryFn: () => askLimit(host, name),
-    enabled: name !== '',
+    enabled: name !== '' && !looksOnly,
     retry: false,
     staleTime: 5 * 60_000
   }).data;
@@ -48,25 +50,30 @@ export function StorageStatus(): JSX.Element | null {
   const others = mine.filter(scope => scope.kind !== 'user');
   const count = own.reduce((sum, scope) => sum + scope.folders, 0);
   const silent = hosts?.filter(each => each.state !== 'ok') ?? [];
+  if (looksOnly && silent.length === 0) {
+    return null;
+  }
   return (
     <section className="bai-storage" aria-label={t('data.storage')}>
-      <div className="bai-card bai-storage-card">
-        <h2>
-          <FolderOpen size={16} aria-hidden /> {t('data.myFolders')}
-        </h2>
-        {limit ? (
-          <Meter
-            label={t('data.made')}
-            text={t('data.ofLimit', { count, limit })}
-            value={count}
-            max={limit}
-          />
-        ) : (
-          <p className="bai-figure">
-            {number(count, language)} <span className="bai-help">{t('data.noLimit')}</span>
-          </p>
-        )}
-      </div>
+      {looksOnly ? null : (
+        <div className="bai-card bai-storage-card">
+          <h2>
+            <FolderOpen size={16} aria-hidden /> {t('data.myFolders')}
+          </h2>
+          {limit ? (
+            <Meter
+              label={t('data.made')}
+              text={t('data.ofLimit', { count, limit })}
+              value={count}
+              max={limit}
+            />
+          ) : (
+            <p className="bai-figure">
+              {number(count, language)} <span className="bai-help">{t('data.noLimit')}</span>
+            </p>
+          )}
+        </div>
+      )}
       {[...own, ...others].map(scope => (
         <Scope key={`${scope.host} ${scope.scope}`} scope={scope} />
       ))}
