@@ -400,7 +400,10 @@ def be_told_how_a_job_ended(person: Person) -> None:
     tab.get_by_label("Command").fill("exit 3")
     tab.get_by_label("CPU", exact=True).fill("0.1")
     tab.get_by_label("Memory", exact=True).fill("0.5")
-    with page.expect_response(lambda asked: asked.request.method == "POST") as asked:
+    # What would become of it is asked for by the form at the same time.
+    with page.expect_response(
+        lambda told: told.request.method == "POST" and told.url.endswith("/sessions")
+    ) as asked:
         tab.get_by_role("button", name="Submit job").click()
     name = asked.value.json()["name"]
     tab_of(page, "Untitled.ipynb").click()
