@@ -17,6 +17,7 @@ import type { DryRun, FolderPage, PresetCheck, Resources } from '@backendai/api'
 import { createRef } from 'react';
 import { createRoot } from 'react-dom/client';
 import { I18nextProvider } from 'react-i18next';
+import { sayAround } from './around';
 import './spawn.css';
 
 function specField(place: HTMLElement): HTMLInputElement {
@@ -141,6 +142,7 @@ async function start(place: HTMLElement): Promise<void> {
   }
   const ask = asker(place.dataset.dryRun);
   const find = finder(place.dataset.folders);
+  sayAround(document, translator, language);
   place.lang = language;
   place.replaceChildren();
   createRoot(place).render(

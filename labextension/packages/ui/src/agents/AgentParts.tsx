@@ -86,13 +86,20 @@ export const labelsOf = ({ labels }: Agent): string =>
     .map(([name, value]) => `${name}=${value}`)
     .join(', ');
 
+/** Says what keeps people apart on a node: by a name, as `cgroup v2`, or in a word. */
+export function useApart(): (word: string) => string {
+  const { t } = useTranslation();
+  return useCallback(word => t(`nodes.apart.${word}`, { defaultValue: word }), [t]);
+}
+
 /** What keeps people apart on a node, in a few words. */
 export function useTier(): (agent: Agent) => string {
   const { t } = useTranslation();
+  const apart = useApart();
   return useCallback(
     ({ isolation: { tier, multi_user: shared } }) =>
-      `${tier} · ${t(shared ? 'nodes.multiUser' : 'nodes.singleUser')}`,
-    [t]
+      `${apart(tier)} · ${t(shared ? 'nodes.multiUser' : 'nodes.singleUser')}`,
+    [t, apart]
   );
 }
 
@@ -117,12 +124,13 @@ export function useUse(): (agent: Pick<Agent, 'capacity' | 'used'>) => string {
 export function AgentIsolation({ agent }: { agent: Agent }): JSX.Element {
   const { t } = useTranslation();
   const { runtime, limits, network } = agent.isolation;
+  const apart = useApart();
   const labels = labelsOf(agent);
   const facts = [
     [t('nodes.isolation'), useTier()(agent)],
     [t('nodes.runtime'), runtime],
-    [t('nodes.limits'), limits],
-    [t('nodes.network'), network],
+    [t('nodes.limits'), apart(limits)],
+    [t('nodes.network'), apart(network)],
     ...(labels ? [[t('nodes.labels'), labels]] : [])
   ];
   return (

@@ -8,7 +8,15 @@ import { Badge } from '../kit/Badge';
 import { RelativeTime } from '../kit/RelativeTime';
 import type { ListColumn } from '../lists';
 import { PageLink } from '../PageLink';
-import { AgentBadges, AgentMeters, AgentNotes, labelsOf, useTier, useUse } from './AgentParts';
+import {
+  AgentBadges,
+  AgentMeters,
+  AgentNotes,
+  labelsOf,
+  useApart,
+  useTier,
+  useUse
+} from './AgentParts';
 
 type Text = (agent: Agent) => string;
 
@@ -17,6 +25,7 @@ export function useAgentColumns(): ListColumn<Agent>[] {
   const { language } = useHost();
   const use = useUse();
   const tier = useTier();
+  const apart = useApart();
   return useMemo<ListColumn<Agent>[]>(() => {
     const told = (key: string, title: string, text: Text): ListColumn<Agent> => ({
       key,
@@ -79,9 +88,12 @@ export function useAgentColumns(): ListColumn<Agent>[] {
         hidden: true
       },
       { ...told('labels', t('nodes.labels'), labelsOf), hidden: true },
-      { ...told('limits', t('nodes.limits'), agent => agent.isolation.limits), hidden: true },
       {
-        ...told('network', t('nodes.network'), agent => agent.isolation.network),
+        ...told('limits', t('nodes.limits'), agent => apart(agent.isolation.limits)),
+        hidden: true
+      },
+      {
+        ...told('network', t('nodes.network'), agent => apart(agent.isolation.network)),
         hidden: true
       },
       {
@@ -92,7 +104,7 @@ export function useAgentColumns(): ListColumn<Agent>[] {
         csv: agent => (agent.isolation.notes ?? []).join('; ')
       }
     ];
-  }, [t, language, use, tier]);
+  }, [t, language, use, tier, apart]);
 }
 
 /** How a node is, and what about it somebody ought to look at. */

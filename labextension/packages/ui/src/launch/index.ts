@@ -1,3 +1,4 @@
+export { FromService } from '../FromService';
 export { LaunchForm } from './LaunchForm';
 export type { LaunchFormHandle } from './LaunchForm';
 export type { AskFirst } from './useDryRun';
