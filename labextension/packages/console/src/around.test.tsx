@@ -10,7 +10,8 @@ const PAGE = `
   <p data-backendai-say="unheard-of">As it was</p>
   <p class="spawn-error-msg">
     Error: waited longer than 5 min, the pending timeout of the resource group gpu
-  </p>`;
+  </p>
+  <form id="spawn_form"><button type="submit">Start</button></form>`;
 
 async function say(language: 'en' | 'ko' | 'ja'): Promise<void> {
   const translator = await createTranslator(language, ['launch']);
@@ -28,6 +29,7 @@ describe("JupyterHub's page around the launch form", () => {
     expect(document.querySelector('b')).toBeNull();
     expect(screen.getByText(/대기열에서/).lang).toBe('ko');
     expect(screen.getByText('As it was')).toBeTruthy();
+    expect(screen.getByRole('button').textContent).toBe('시작');
   });
 
   it('tells what the spawner was refused with by the phrase book', async () => {

@@ -22,6 +22,10 @@ export function sayAround(page: ParentNode, translator: i18n, language: string):
       place.lang = language;
     }
   });
+  page.querySelectorAll<HTMLElement>('#spawn_form button[type=submit]').forEach(button => {
+    button.textContent = t('launch.page.start');
+    button.lang = language;
+  });
   page.querySelectorAll<HTMLElement>('.spawn-error-msg').forEach(place => {
     const text = (place.textContent ?? '').replace(ERROR, '').trim();
     place.lang = language;
