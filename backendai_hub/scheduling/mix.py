@@ -43,9 +43,9 @@ _STEEPLY, _AMPLE = 5, 0.65
 a part of them is needed."""
 _SHARPLY: Final = 3
 """How sharply the first that is exhausted counts alone: by two to the power of this."""
-ONE_MORE: Final = 0.2
-"""Such a part of what is expected is what one more request could use, alone. It is
-divided by the square of how short cores or memory are."""
+ONE_MORE, _AT_MOST = 0.2, 0.7
+"""Which part of what is expected is what one more request could use, alone: the first,
+divided by the cube of how short cores or memory are, and the second at most."""
 EXTRA: Final = 2
 """Columns that nodes have open beside steps and profiles: what all of it is worth, and
 one for requests without accelerators, which have no such bound."""
@@ -109,11 +109,10 @@ class Mix:
         able, self.kind = _find_able(cluster, demands)
         self._able = able.astype(np.float32)
         self._shortage = self._find_shortage(cluster)
-        self._together = 1 - ONE_MORE / max(self._shortage, 1.0) ** 2
-        comes = often * self._able.any(axis=0)
-        comes *= (1 - self._together) / max(float(comes.sum()), _NONE)
-        self._alone = np.where(self._plain, 0, comes).astype(np.float32)
-        self.weigh(often)
+        self._one_more = float(
+            min(_AT_MOST, ONE_MORE / max(self._shortage, _A_TRACE) ** 3)
+        )
+        self.meet(self._needs, 1.0)
 
     @property
     def ahead(self) -> float:
@@ -167,13 +166,18 @@ class Mix:
         """Weigh requests: *devices* are asked for in all, wherever there is *room*.
 
         Who has room on few nodes comes to each of them the more often; of those who
-        hardly have any left, one is expected.
+        hardly have any left, one is expected. Who is the one more is likelier one who
+        finds little room, but less so: by the square root.
         """
         wanted = self.often * self._needs
         possible = self._able.any(axis=0) & ~self._plain
         asked = float(wanted[possible].sum())
         wanted *= devices / max(asked, _NONE)
-        self.weigh(wanted / np.maximum(room, self._needs))
+        there = np.maximum(room, self._needs)
+        self.weigh(wanted / there)
+        comes = self.often * possible / np.sqrt(there)
+        comes *= self._one_more / max(float(comes.sum()), _NONE)
+        self.alone = comes.astype(np.float32)
 
     def read_host(self, cluster: Cluster, rows: IntVector) -> Matrix:
         """Return what each of *rows* has free of what requests ask of the host."""
@@ -217,17 +221,17 @@ class Mix:
     def use_soon(self, usable: Matrix, fits: Matrix) -> None:
         """Leave of what is *usable* what each can use now, or in part before long.
 
-        Those that lack devices use the less the more they lack.
+        Those that lack devices use the less the more they lack: *fits*, which is 1
+        where there is room and else 0, becomes that part.
         """
         wide = self._wide
-        several = usable[:, :wide].copy()
-        usable *= fits
         if wide:
-            spare = several - self._least[:wide]
+            spare = usable[:, :wide] - self._least[:wide]
             spare *= self._of_one_device
             # Exact, whatever the number of rows, as powers of two are.
             halves = np.minimum(np.floor(spare), 0).astype(np.int32)
-            np.ldexp(several, halves, out=usable[:, :wide])
+            np.ldexp(np.float32(1), halves, out=fits[:, :wide])
+        usable *= fits
 
     def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
         """Return how much of nodes like *rows* will be used, as expected.
@@ -237,7 +241,8 @@ class Mix:
         the first of these is exhausted. That is how it is on average: of which there is
         hardly more than enough is often the first all the same. Nobody knows how many
         will come: if it is as likely at any time that no more do, what they use is
-        this. What one more could use counts a little beside it.
+        this. What one more could use counts beside it, the more where cores and memory
+        suffice.
         """
         if len(rows) > _TOGETHER:
             parts = _part(len(rows))
@@ -264,9 +269,9 @@ class Mix:
         for _ in range(_SHARPLY):
             np.sqrt(short, out=short)
         room /= short
-        found: FloatVector = self._together * asked * room / (asked + room)
+        found: FloatVector = (1 - self._one_more) * asked * room / (asked + room)
         opened *= fits
-        found += _add_up(opened, self._alone)
+        found += _add_up(opened, self.alone)
         return found
 
     def room(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:

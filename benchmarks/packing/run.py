@@ -11,7 +11,9 @@ gives away. Ratios are to others in the same run. ``--held-out`` takes ten other
 workloads instead of the six, and ``--drawn 60 96`` those that are drawn from these
 numbers, for which the default policy is compared with two others only. Of many seeds,
 ``--only fgd`` tells how much more is given away than by FGD, and ``--only easy`` how
-much longer people wait than under EASY, both with their standard errors.
+much longer people wait than under EASY, both with their standard errors. With
+``--populations 300 324`` the former makes up other requests of the same kind for each
+workload, from each of these numbers, instead of drawing the same ones with other seeds.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ QUEUES = (
 )
 
 
+_AS_MUCH = 0.1
+"""Points by which two differ at least if one is to count as more."""
 PARTS = ("saturation", "fgd", "waits", "easy", "speed", "plan")
 
 
@@ -79,18 +83,27 @@ def print_saturation(
         print_row([workload.name, *cells, f"{ratio[0]:.2f} / {ratio[1]:.2f}"])
 
 
-def print_more(seeds: Sequence[int], scale: float) -> None:
-    """Say how much more the default policy gives away than FGD, seed by seed."""
+def print_more(
+    seeds: Sequence[int], scale: float, populations: Sequence[int] = ()
+) -> None:
+    """Say how much more the default policy gives away than FGD, one by one."""
     print("\nPoints more than FGD when 100 % and 130 % have been asked for\n")
-    print_row(["Workload", "100 %", "130 %"])
-    print_row(["---"] * 3)
+    print_row(["Workload", "100 %", "130 %", "Least", "Less", "More"])
+    print_row(["---"] * 6)
     for workload in (*ALL, *HELD_OUT):
+        made = [workload.of(population) for population in populations] or [workload]
         ours, fgd = (
-            [saturate(workload, policy, seed, scale=scale) for seed in seeds]
+            [saturate(one, policy, s, scale=scale) for one in made for s in seeds]
             for policy in ("ours", "fgd")
         )
         more = np.array(ours) - np.array(fgd)
-        print_row([workload.name, *(tell_mean(list(column), 2) for column in more.T)])
+        counts = [
+            " / ".join(str(n) for n in (sign * more > _AS_MUCH).sum(0))
+            for sign in (-1, 1)
+        ]
+        least = " / ".join(f"{points:+.2f}" for points in more.min(0))
+        means = [tell_mean(list(column), 2) for column in more.T]
+        print_row([workload.name, *means, least, *counts])
 
 
 def print_waits(
@@ -223,8 +236,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=3000)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--populations", type=int, nargs=2, metavar=("FROM", "TO"))
     parser.add_argument("--drawn", type=int, nargs=2, metavar=("FROM", "TO"))
     options = parser.parse_args()
+    if options.populations and options.only != "fgd":
+        parser.error("--populations goes with --only fgd")
     seeds = range(1 if options.quick else options.seeds)
     if options.drawn:
         print_drawn(range(*options.drawn), seeds, options.scale)
@@ -233,7 +249,7 @@ def main() -> None:
         scale = 0.25 if options.quick else options.scale
         print_saturation(seeds, scale, HELD_OUT if options.held_out else ALL)
     if options.only == "fgd":
-        print_more(seeds, options.scale)
+        print_more(seeds, options.scale, range(*(options.populations or (0, 0))))
     if options.only in {None, "waits", "easy"}:
         queues = (EASY,) if options.only == "easy" else QUEUES
         print_waits(seeds, 1000 if options.quick else options.jobs, queues)

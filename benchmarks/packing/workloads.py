@@ -13,7 +13,7 @@ Amounts are integers: cores in thousandths, memory in MiB, GPUs in thousandths.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -101,7 +101,10 @@ class Workload:
     about: str = ""
     burst: float = 1.0
     """How many requests alike come one after the other, on average."""
-    _made: dict[int, object] = field(default_factory=dict, compare=False)
+
+    def of(self, population: int) -> Workload:
+        """Return one of the same kind, with other shapes."""
+        return replace(self, population=population)
 
     def nodes(self, scale: float = 1.0) -> list[NodeKind]:
         """Return the nodes one by one, each kind scaled."""

@@ -104,8 +104,8 @@ def test_a_session_that_wants_many_cores_goes_where_cores_are_to_spare():
     lost = scorer.score(wanted, np.arange(2))
     # Five devices are asked for on each, which has four: 2.3 by all, 4 by one more.
     # All cores of the lean node are needed for that, and may turn out not to suffice.
-    assert scorer.usable().tolist() == pytest.approx([2530, 2618], rel=0.01)
-    assert lost.tolist() == pytest.approx([1026, 658], rel=0.05)
+    assert scorer.usable().tolist() == pytest.approx([3403, 3439], rel=0.001)
+    assert lost.tolist() == pytest.approx([1012, 863], rel=0.001)
     placed = where([lean, rich], pending(cpu=16, shares=1), typical=usual)
     assert placed == {"s": "rich"}
 
@@ -175,8 +175,10 @@ def test_what_is_there_counts_half_for_each_device_that_is_missing(
         cluster, find_usual(cluster, demands_of(cluster, [(wide, 1)]))
     )
     reached = mix.bound(mix.open_to(open_, np.arange(1)), free)
-    mix.use_soon(reached, (reached >= 8000).astype(np.float32))
+    fits = (reached >= 8000).astype(np.float32)
+    mix.use_soon(reached, fits)
     assert reached.tolist() == [[usable]]
+    assert fits.tolist() == [[0.5**used]]
 
 
 def weights_of(cluster: Cluster, *asked: Demand) -> list[float]:
@@ -274,19 +276,35 @@ def test_fewer_are_expected_where_cores_suffice_but_never_less_than_what_is_free
     assert ahead_of(50) == ahead_of(500) > 1
 
 
-def test_what_one_more_could_use_counts_less_where_cores_run_out_sooner():
-    def usable(cores: int) -> float:
-        cluster = Cluster([node("a", host(cores), *gpus("a", 0, 0, 0, 0))])
-        usual = [(ask(cpu=8, shares=1), 1)]
-        return float(scorer_of(cluster, usual).usable()[0])
+@pytest.mark.parametrize(
+    ("cores", "part"),
+    [(8, 0.003125), (16, 0.025), (32, 0.2), (40, 0.390625), (48, 0.675), (64, 0.7)],
+)
+def test_what_one_more_could_use_counts_less_where_cores_run_out_sooner(
+    cores: int, part: float
+):
+    cluster = Cluster([node("a", host(cores), *gpus("a", 0, 0, 0, 0))])
+    usable = scorer_of(cluster, [(ask(cpu=8, shares=1), 1)]).usable()
+    # Cores for one, two, four and more of four devices: one more could use any.
+    room = 4000 / (1 + (32 / cores) ** 8) ** (1 / 8)
+    asked = ahead_of(cores) * 4000
+    together = asked * room / (asked + room)
+    found = (1 - part) * together + part * 4000
+    assert usable.tolist() == pytest.approx([found], rel=0.001)
 
-    # Cores for four, two and one of the devices, of which one more could use any.
-    for cores, part in (32, 0.2), (16, 0.05), (8, 0.0125):
-        room = 4000 / (1 + (32 / cores) ** 8) ** (1 / 8)
-        asked = AHEAD * 4000
-        together = asked * room / (asked + room)
-        found = (1 - part) * together + part * 4000
-        assert usable(cores) == pytest.approx(found, rel=0.001)
+
+def test_one_more_is_the_likelier_who_finds_little_room_by_the_square_root():
+    new = node("new", host(64), *gpus("n", 0), labels={"model": "new"})
+    old = node("old", host(64), *gpus("o", 0, 0, 0), labels={"model": "old"})
+    cluster = Cluster([new, old])
+    anybody = read_demand(cluster, ask(cpu=1, shares=1))
+    picky = anybody._replace(labels=(("model", "new"),))
+    usual = find_usual(cluster, [(anybody, 1.0), (picky, 1.0)])
+    mix, _, _ = weigh(cluster, usual)
+    alone = dict(zip(mix.demands, mix.alone.tolist(), strict=True))
+    # On one device of four, and both as much as one more counts where cores suffice.
+    assert alone[picky] == pytest.approx(2 * alone[anybody])
+    assert sum(alone.values()) == pytest.approx(0.7)
 
 
 # --- slices -------------------------------------------------------------------------
