@@ -14,12 +14,11 @@ from backendai_hub.scheduling.snapshot import PendingSession
 
 Usual = Sequence[tuple[Demand, float]]
 
-MOST: Final = 48
-"""How many requests count as usual at most; the cost of a decision grows with it."""
+MOST: Final = 64
+"""So many requests for several devices count as usual at most, and as many for one or a
+part of one; the cost of a decision grows with them."""
 MOST_PLAIN: Final = 16
 """How many requests without accelerators count beside them."""
-_MOST_WIDE: Final = 128
-"""Requests for several devices all count, up to so many."""
 _ENOUGH: Final = 20.0
 """How many requests say what is usual without a guess."""
 LOOKED_AT: Final = 1000
@@ -76,18 +75,20 @@ def _read(
 
 
 def find_usual(cluster: Cluster, typical: Usual) -> Usual:
-    """Choose what counts as usual: the most frequent, and all for several devices.
+    """Choose what counts as usual: the most frequent of each kind, wide ones first.
+
+    They are chosen apart, or many wide requests that hardly ever come would leave no
+    place for those that do.
 
     Without any it is a half, one, two, four and eight devices, each with its share of
     a node's cores and memory.
     """
     asked = [(d, w) for d, w in typical if w > 0]
-    asked.sort(key=lambda item: (item[0].milli < 2 * MILLI, -item[1], item[0]))
-    there = [item for item in asked if item[0].milli]
-    wide = sum(d.milli >= 2 * MILLI for d, _ in there)
-    most = max(MOST, min(wide, _MOST_WIDE))
+    asked.sort(key=lambda item: (-item[1], item[0]))
+    wide = [item for item in asked if item[0].milli >= 2 * MILLI]
+    narrow = [item for item in asked if 0 < item[0].milli < 2 * MILLI]
     plain = [item for item in asked if not item[0].milli and any(item[0].amounts)]
-    chosen = there[:most] or _guess(cluster)
+    chosen = [*wide[:MOST], *narrow[:MOST]] or _guess(cluster)
     return [*chosen, *plain[:MOST_PLAIN]] if chosen else []
 
 

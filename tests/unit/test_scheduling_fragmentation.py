@@ -359,16 +359,20 @@ def test_learning_in_parts_is_learning_at_once():
     assert parts == pytest.approx(learn({}, demands))
 
 
-def test_every_demand_for_several_devices_is_usual_however_rare():
+@pytest.mark.parametrize(("many", "few"), [(0.5, 8), (1, 8), (8, 0.5), (2, 1)])
+def test_wide_requests_and_others_leave_a_place_to_each_other_however_rare(
+    many: float, few: float
+):
     cluster = Cluster([node("a", host(64), *gpus("a", *([0] * 8)))])
-    common = [
-        (read_demand(cluster, ask(cpu=1 + i / 10, shares=0.5)), 1000.0)
-        for i in range(2 * MOST)
-    ]
-    rare = (read_demand(cluster, ask(cpu=1, shares=8)), 0.001)
-    usual = find_usual(cluster, [*common, rare])
-    assert rare in usual
-    assert len(usual) == MOST
+
+    def demands(shares: float, count: int, often: float) -> list[tuple[Demand, float]]:
+        asked = [ask(cpu=1 + i / 10, shares=shares) for i in range(count)]
+        return demands_of(cluster, [(one, often + i) for i, one in enumerate(asked)])
+
+    common, rare = demands(many, 2 * MOST, 1000.0), demands(few, 3, 0.001)
+    usual = find_usual(cluster, [*common, *rare])
+    assert set(usual) == {*common[MOST:], *rare}
+    assert usual == sorted(usual, key=lambda one: one[0].milli < 2 * MILLI)
 
 
 def test_some_of_those_who_ask_for_no_device_are_usual_too():
