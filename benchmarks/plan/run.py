@@ -4,11 +4,11 @@
 
 A pass decides about every session in the queue: whose turn it is by fair share, whether
 the limits of domain, project and user allow it, on which node and which devices it
-starts, or in what words it waits. The nodes have 8 GPUs each, the queue holds up to so
-many different requests of many users, every scope has a limit, and about as much is
-asked as there is. Beside it, in the same run, stands a plain scan: for each session the
-least that arrays make possible (who has room, who has most of it, subtract), without
-order, limits, devices, reasons or names.
+starts, or in what words it waits. The nodes have 8 GPUs each, the queue holds so many
+different requests of many users, every scope has a limit, and about as much is asked as
+there is. Beside it, in the same run, stands a plain scan: for each session the least
+that arrays make possible (who has room, who has most of it, subtract), without order,
+limits, devices, reasons or names.
 
 Time is processor time of one core, the best of some turns; building the arrays from the
 snapshot is measured by itself. Memory is the most that a process of its own ever had,
@@ -100,7 +100,7 @@ def report(figure: str, value: float, unit: str, **more: Any) -> tuple[str, str,
 
 def compare(agents: int, shapes: int, turns: int) -> list[Any]:
     """Measure a pass over *agents* nodes, and the plain scan."""
-    sessions = agents * 4 if agents <= 1000 else agents * 2
+    sessions = max(shapes, agents * 4 if agents <= 1000 else agents * 2)
     snapshot = make_snapshot(agents, sessions, shapes)
     building, deciding, decided = measure_pass(snapshot, turns)
     assert len(decided.placements) + len(decided.waiting) == sessions

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from itertools import cycle, islice, product
 
 from backendai_hub.core.quotas import QuotaScope, ScopeKind
 from backendai_hub.core.slots import MILLI, ResourceSlots
@@ -21,6 +23,11 @@ CORES, MEMORY = 96, 768 * GIB
 HOST = {"cpu": CORES * MILLI, "mem": MEMORY}
 GPU = {"cuda.device": MILLI}
 USERS, PROJECTS = 200, 20
+
+CORES_ASKED = (1, 2, 3, 4, 5, 6, 7, 8, 10, 16)
+MEMORY_ASKED = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 64)
+GPUS_ASKED = (0, 1, 2, 4, 8, 0, 1, 2, 0, 1, 0, 4, 8, 0, 1)
+"""How many GPUs requests ask for, in turn."""
 
 
 def make_node(number: int, *, shared: bool = True) -> NodeState:
@@ -55,29 +62,35 @@ def make_node(number: int, *, shared: bool = True) -> NodeState:
 
 
 def make_requests(count: int, chance: random.Random) -> list[ResourceSlots]:
-    """Up to *count* different requests, of which two in three want GPUs."""
+    """Make *count* different requests, of which two in three want GPUs."""
+    hosts = list(product(CORES_ASKED, MEMORY_ASKED))
+    wanted = Counter(islice(cycle(GPUS_ASKED), count))
+    if max(wanted.values()) > len(hosts):
+        raise ValueError(f"there are no {count} different requests to draw")
     return [
         ResourceSlots(
-            {
-                "cpu": chance.choice([1, 2, 4, 8, 16]) * MILLI,
-                "mem": chance.choice([2, 4, 8, 16, 64]) * GIB,
-                "cuda.device": chance.choice([0, 0, 1, 1, 2, 4, 8]) * MILLI,
-            }
+            {"cpu": cores * MILLI, "mem": memory * GIB, "cuda.device": gpus * MILLI}
         )
-        for _ in range(count)
+        for gpus, many in wanted.items()
+        for cores, memory in chance.sample(hosts, many)
     ]
 
 
 def make_queue(
     sessions: int, shapes: int, *, shared: bool = True
 ) -> list[PendingSession]:
+    """Make a queue of *sessions* with exactly *shapes* different requests."""
+    if sessions < shapes:
+        raise ValueError(f"{sessions} sessions have no {shapes} different requests")
     chance = random.Random(7)
     requests = make_requests(shapes, chance)
+    asked = [*requests, *chance.choices(requests, k=sessions - shapes)]
+    chance.shuffle(asked)
+    assert len(set(asked)) == shapes
     references = {"docker": "lab:1"}
     queue = []
-    for number in range(sessions):
+    for number, request in enumerate(asked):
         user = chance.randrange(USERS)
-        request = chance.choice(requests)
         queue.append(
             PendingSession(
                 id=f"session-{number}",
