@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -33,8 +33,10 @@ STEP_SECONDS: Final = 0.05
 class Course:
     """One pass over a snapshot, from its first step to its last."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(
+        self, snapshot: Snapshot, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._snapshot, self._clock = snapshot, clock
         self._apart = len(snapshot.queue) > BIG_QUEUE or not all(
             map(follows_own, snapshot.groups.values())
         )
@@ -55,10 +57,10 @@ class Course:
             queue = self._snapshot.queue
             self._known = {session.id: session for session in queue}
             self._pass = Pass(self._snapshot, skims=len(queue) > SKIMMED)
-        ends = time.monotonic() + STEP_SECONDS
+        ends = self._clock() + STEP_SECONDS
         # However slow, each step decides about somebody.
         return self._pass.run(
-            lambda decided: decided > 0 and time.monotonic() > ends,
+            lambda decided: decided > 0 and self._clock() > ends,
             most_placed=AT_ONCE,
         )
 

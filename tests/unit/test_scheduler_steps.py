@@ -1,4 +1,4 @@
-"""What a pass in steps tells of each step is what is new since the one before."""
+"""A pass in steps ends each of them in time, and tells what is new in it."""
 
 from __future__ import annotations
 
@@ -50,3 +50,37 @@ async def test_each_who_displaces_others_is_told_of_once_whichever_group_it_is_i
             break
     assert told[:2] == [["urgent"], ["early"]]
     assert not any(told[2:])
+
+
+class Watch:
+    """A clock on which some time passes whenever somebody looks at it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self._seconds = 0.0, seconds
+
+    def __call__(self) -> float:
+        self.now += self._seconds
+        return self.now
+
+
+@pytest.mark.parametrize("waiting", [40, 400], ids=["here", "in-a-thread"])
+@pytest.mark.parametrize("each", [0.004, 0.02, 0.3])
+async def test_a_step_makes_way_after_fifty_milliseconds_and_one_more_decision(
+    waiting: int, each: float
+):
+    watch = Watch(each)
+    queue = [pending(str(i), cpu=2) for i in range(waiting)]
+    course = Course(snapshot([node("n", host(1))], queue), clock=watch)
+    told, took, complete = [], [], False
+    while not complete:
+        began = watch.now
+        decided = await course.step()
+        assert decided.waiting, "however slow, somebody is decided about"
+        told += decided.waiting
+        took.append(watch.now - began)
+        complete = decided.complete
+    assert told == [session.id for session in queue]
+    # The first look at the clock, which says when the step began, takes time, too.
+    assert max(took) <= 0.05 + 2 * each + 1e-9
+    assert len(took) > 1
+    assert min(took[:-1]) > 0.05, "nor is it over sooner"
