@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from backendai_hub.core.slots import ResourceSlots
 from backendai_hub.db import shares, usage
 from backendai_hub.db.shares import GroupRules, Scope
 from backendai_hub.db.versions import Stale
@@ -21,12 +20,14 @@ from backendai_hub.operations.platform import Platform
 from backendai_hub.scheduling.fragmentation import learn
 from backendai_hub.scheduling.shares import Path, ShareState
 from backendai_hub.scheduling.snapshot import (
+    Ask,
     GroupPolicy,
     NodeState,
     PendingSession,
     Placement,
     ScopeQuota,
 )
+from backendai_hub.scheduling.usual import asks_of
 
 LONGEST: Final = timedelta(minutes=1)
 _SHARELESS: Final = frozenset({"fifo", "lifo"})
@@ -49,7 +50,7 @@ class GroupPolicies:
         self._shares: dict[str, ShareState] = {}
         self._quotas: dict[str, Mapping[Path, ScopeQuota]] = {}
         self._histories: dict[str, _History] = {}
-        self._usual: dict[str, dict[ResourceSlots, float]] = {}
+        self._usual: dict[str, dict[Ask, float]] = {}
         self._last_nodes: dict[str, str] = {}
 
     @property
@@ -79,14 +80,14 @@ class GroupPolicies:
 
         Neither outlives the service: a little is soon known again.
         """
-        asked: dict[str, list[ResourceSlots]] = {}
+        asked: dict[str, list[Ask]] = {}
         nodes = {placement.session: placement.node for placement in placed}
         for session in queue:
             if session.id in nodes:
-                asked.setdefault(session.group, []).append(session.request)
+                asked.setdefault(session.group, []).extend(asks_of(session))
                 self._last_nodes[session.group] = nodes[session.id]
-        for group, requests in asked.items():
-            self._usual[group] = learn(self._usual.get(group, {}), requests)
+        for group, asks in asked.items():
+            self._usual[group] = learn(self._usual.get(group, {}), asks)
 
     async def read(
         self,

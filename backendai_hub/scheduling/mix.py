@@ -221,17 +221,18 @@ class Mix:
     def use_soon(self, usable: Matrix, fits: Matrix) -> None:
         """Leave of what is *usable* what each can use now, or in part before long.
 
-        Those that lack devices use the less the more they lack: *fits*, which is 1
-        where there is room and else 0, becomes that part.
+        Those for several devices who lack some, or cores or memory for some, use the
+        less the more they lack.
         """
         wide = self._wide
+        several = usable[:, :wide].copy()
+        usable *= fits
         if wide:
-            spare = usable[:, :wide] - self._least[:wide]
+            spare = several - self._least[:wide]
             spare *= self._of_one_device
             # Exact, whatever the number of rows, as powers of two are.
             halves = np.minimum(np.floor(spare), 0).astype(np.int32)
-            np.ldexp(np.float32(1), halves, out=fits[:, :wide])
-        usable *= fits
+            np.ldexp(several, halves, out=usable[:, :wide])
 
     def expect(self, free: Matrix, open_: Matrix, rows: IntVector) -> FloatVector:
         """Return how much of nodes like *rows* will be used, as expected.
@@ -254,6 +255,7 @@ class Mix:
         # Numbers, since they are multiplied faster than truths.
         fits = (usable >= self._least).astype(np.float32)
         self.use_soon(usable, fits)
+        several = usable[:, : self._wide].copy()
         asked = np.maximum(_add_up(usable, self._devices), _NONE)
         scarce = np.empty((len(self.host), len(rows)))
         for index, weights in enumerate(self._takes):
@@ -271,6 +273,7 @@ class Mix:
         room /= short
         found: FloatVector = (1 - self._one_more) * asked * room / (asked + room)
         opened *= fits
+        opened[:, : self._wide] = several
         found += _add_up(opened, self.alone)
         return found
 

@@ -8,7 +8,7 @@ Nothing here can contain itself, so the garbage collector need not look at it (`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -113,6 +113,13 @@ class PendingSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether a cluster shares one node, keeps apart, or uses as few as it can."""
 
 
+class Ask(NamedTuple):
+    """What one container asks for, and the labels that its node must have."""
+
+    request: ResourceSlots
+    labels: tuple[tuple[str, str], ...] = ()
+
+
 class RunningSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What holds devices now, for how long, and whether it may be displaced."""
 
@@ -180,7 +187,7 @@ class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What scopes are guaranteed and may have at most, by their paths."""
     shares: Any = None
     """What owners have used and may use: a ``ShareState``."""
-    typical: tuple[tuple[ResourceSlots, float], ...] = ()
+    typical: tuple[tuple[Ask, float], ...] = ()
     """What people usually ask for, and how often."""
     last_node: str = ""
     """The node that got the last session, for taking turns."""

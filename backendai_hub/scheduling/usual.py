@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from backendai_hub.core.slots import MILLI, ResourceSlots
@@ -10,7 +10,7 @@ from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.layouts import HOST_SLOTS
 from backendai_hub.scheduling.scoring import Demand
 from backendai_hub.scheduling.shapes import read_demand
-from backendai_hub.scheduling.snapshot import PendingSession
+from backendai_hub.scheduling.snapshot import Ask, PendingSession
 
 Usual = Sequence[tuple[Demand, float]]
 
@@ -30,29 +30,28 @@ _MOST_REQUESTS: Final = 4096
 
 def gather(
     cluster: Cluster,
-    learned: Sequence[tuple[ResourceSlots, float]],
+    learned: Sequence[tuple[Ask, float]],
     queue: Sequence[PendingSession],
 ) -> list[tuple[Demand, float]]:
-    """Add those who wait, with the labels they insist on, to what has been learned.
+    """Add those who wait to what has been learned, all with the labels they insist on.
 
     Each of them counts as much as one request that has just come. If that is little to
     go by, a guess makes up for what is missing.
     """
     found: dict[Demand, float] = {}
-    for request, told in learned:
+    for ask, told in learned:
         # Whatever is told, no sum of it must be infinite or no number.
         weight = min(told, _MOST_OFTEN) if told > 0 else 0.0
-        demand = read_demand(cluster, request)
+        demand = _read(cluster, ask)
         found[demand] = found.get(demand, 0.0) + weight
     known: dict[tuple[int, int], Demand] = {}
     for session in queue[:LOOKED_AT]:
-        asked = [m.request for m in session.members] or [session.request]
-        for request in asked:
+        for request in _requests(session):
             # The snapshot keeps these objects, so their identities stay their own.
             key = (id(request), id(session.labels))
             wanted = known.get(key)
             if wanted is None:
-                wanted = known[key] = _read(cluster, request, session.labels)
+                wanted = known[key] = _read(cluster, _ask(request, session))
             found[wanted] = found.get(wanted, 0.0) + 1.0
     missing = _ENOUGH - sum(w for demand, w in found.items() if demand.milli)
     if missing > 0:
@@ -62,16 +61,28 @@ def gather(
     return list(found.items())
 
 
-def _read(
-    cluster: Cluster, request: ResourceSlots, labels: Mapping[str, str]
-) -> Demand:
-    demands: dict[ResourceSlots, Demand] = cluster.known.setdefault(_read, {})
-    demand = demands.get(request)
+def asks_of(session: PendingSession) -> list[Ask]:
+    """Return what each container of *session* asks for."""
+    return [_ask(request, session) for request in _requests(session)]
+
+
+def _requests(session: PendingSession) -> list[ResourceSlots]:
+    return [member.request for member in session.members] or [session.request]
+
+
+def _ask(request: ResourceSlots, session: PendingSession) -> Ask:
+    return Ask(request, tuple(sorted(session.labels.items())))
+
+
+def _read(cluster: Cluster, ask: Ask) -> Demand:
+    demands: dict[Ask, Demand] = cluster.known.setdefault(_read, {})
+    demand = demands.get(ask)
     if demand is None:
         if len(demands) > _MOST_REQUESTS:
             demands.clear()
-        demand = demands[request] = read_demand(cluster, request)
-    return demand._replace(labels=tuple(sorted(labels.items()))) if labels else demand
+        demand = read_demand(cluster, ask.request)._replace(labels=ask.labels)
+        demands[ask] = demand
+    return demand
 
 
 def find_usual(cluster: Cluster, typical: Usual) -> Usual:

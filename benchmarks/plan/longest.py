@@ -20,6 +20,7 @@ import argparse
 import gc
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaScope, ScopeKind
-from backendai_hub.core.slots import MILLI, ResourceSlots
+from backendai_hub.core.slots import MILLI
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.ordering import ShareState
 from backendai_hub.scheduling.plan import Pass
@@ -37,8 +38,9 @@ from backendai_hub.scheduling.snapshot import (
     Placement,
     Snapshot,
 )
+from backendai_hub.scheduling.usual import asks_of
 from backendai_hub.scheduling.warming import warm_up
-from benchmarks.packing.ours import make_node, make_request, make_sessions, shuffled
+from benchmarks.packing.ours import make_node, make_sessions, shuffled
 from benchmarks.packing.workloads import ALL, Workload
 from benchmarks.plan.snapshots import PROJECTS, USERS
 
@@ -66,10 +68,12 @@ def fill(workload: Workload) -> Snapshot:
         )
         for number, session in enumerate(make_sessions(workload.draw(0)))
     )
-    learned: dict[ResourceSlots, float] = {}
-    for shape in workload.draw(10_000)[:_LEARNED]:
-        request = make_request(shape)
-        learned[request] = learned.get(request, 0.0) + 1.0
+    before = [
+        ask
+        for session in make_sessions(workload.draw(10_000)[:_LEARNED])
+        for ask in asks_of(session)
+    ]
+    learned = Counter(before)
     capacity = {
         "cpu": sum(kind.cores for kind in kinds) * MILLI,
         "cuda.shares": sum(kind.devices for kind in kinds) * MILLI,
@@ -78,7 +82,7 @@ def fill(workload: Workload) -> Snapshot:
         placement="fragmentation",
         sequencer="fair-share",
         shares=ShareState(capacity=capacity),
-        typical=tuple(learned.items()),
+        typical=tuple((ask, float(n)) for ask, n in learned.items()),
     )
     return Snapshot(
         nodes=tuple(make_node(number, kind) for number, kind in enumerate(kinds)),

@@ -9,6 +9,7 @@ import pytest
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.sessions import Session, SessionStatus
 from backendai_hub.operations import placement
+from backendai_hub.operations.agent_changes import AgentChange, change_agent
 from backendai_hub.operations.platform import Platform
 from backendai_hub.operations.queue_view import QueueView
 from backendai_hub.operations.sessions import get_session, terminate_session
@@ -21,7 +22,7 @@ from tests.factories import (
     start,
     submit,
 )
-from tests.tenants import Office
+from tests.tenants import ROOT, Office
 
 HOUR = 3600
 
@@ -179,3 +180,25 @@ async def test_a_policy_that_is_not_installed_is_refused_with_those_that_are(
         )
     with pytest.raises(InvalidRequestError, match=r"called 'tetris'.*fair-share"):
         await office.change("resource-group", "default", scheduler="tetris")
+
+
+async def test_what_has_been_placed_is_what_people_usually_ask_for(
+    platform: Platform,
+):
+    """With the labels they insist on."""
+    await add_node(
+        platform,
+        devices=[make_device(slots={"cpu": 8000, "mem": 64 << 30})],
+    )
+    await change_agent(platform, ROOT, "node-1", AgentChange(labels={"disk": "fast"}))
+    scheduler = Scheduler(platform)
+    for number, labels in enumerate(({}, {"disk": "fast"}, {"disk": "fast"})):
+        slots = {"cpu": 1, "mem": "1g"}
+        await submit(platform, server=f"s{number}", slots=slots, labels=labels)
+        await scheduler.look()
+    (policy,) = scheduler.view.snapshot().groups.values()
+    often = {ask.labels: weight for ask, weight in policy.typical}
+    assert often == {
+        (): pytest.approx(1.0, rel=0.01),
+        (("disk", "fast"),): pytest.approx(2.0, rel=0.01),
+    }

@@ -24,12 +24,14 @@ from backendai_hub.scheduling.remains import find_worth
 from backendai_hub.scheduling.scoring import Demand
 from backendai_hub.scheduling.shapes import read_demand
 from backendai_hub.scheduling.snapshot import (
+    Ask,
     DeviceState,
     GroupPolicy,
+    Member,
     NodeState,
     PendingSession,
 )
-from backendai_hub.scheduling.usual import MOST, MOST_PLAIN, find_usual, gather
+from backendai_hub.scheduling.usual import MOST, MOST_PLAIN, asks_of, find_usual, gather
 from tests.unit.scheduling_snapshots import (
     GIB,
     ask,
@@ -52,7 +54,7 @@ def gpus(name: str, *used: float) -> list[DeviceState]:
 def place(
     nodes: Sequence[NodeState], *queue: PendingSession, typical: Typical = ()
 ) -> dict[str, Any]:
-    often = tuple((request, 1000.0 * weight) for request, weight in typical)
+    often = tuple((Ask(request), 1000.0 * weight) for request, weight in typical)
     policy = GroupPolicy(placement="fragmentation", typical=often)
     decided = plan(snapshot(nodes, queue, policy=policy))
     return {p.session: p for p in decided.placements}
@@ -175,10 +177,8 @@ def test_what_is_there_counts_half_for_each_device_that_is_missing(
         cluster, find_usual(cluster, demands_of(cluster, [(wide, 1)]))
     )
     reached = mix.bound(mix.open_to(open_, np.arange(1)), free)
-    fits = (reached >= 8000).astype(np.float32)
-    mix.use_soon(reached, fits)
+    mix.use_soon(reached, (reached >= 8000).astype(np.float32))
     assert reached.tolist() == [[usable]]
-    assert fits.tolist() == [[0.5**used]]
 
 
 def weights_of(cluster: Cluster, *asked: Demand) -> list[float]:
@@ -293,6 +293,19 @@ def test_what_one_more_could_use_counts_less_where_cores_run_out_sooner(
     assert usable.tolist() == pytest.approx([found], rel=0.001)
 
 
+@pytest.mark.parametrize(("width", "usable"), [(1, 0), (2, 125)])
+def test_one_more_who_lacks_cores_uses_nothing_or_in_part_if_it_is_wide(
+    width: int, usable: float
+):
+    # The core that is free serves half a device. Who wants two lacks one and a half,
+    # which counts as two that are missing.
+    bare = node("bare", host(16, used=15), *gpus("b", *([0] * 8)))
+    idle = [node(f"n{i}", host(128), *gpus(f"n{i}", *([0] * 8))) for i in range(9)]
+    usual = [(ask(cpu=2 * width, shares=width), 1)]
+    found = scorer_of(Cluster([bare, *idle]), usual).usable()
+    assert found[0] == pytest.approx(usable, rel=0.01, abs=0.01)
+
+
 def test_one_more_is_the_likelier_who_finds_little_room_by_the_square_root():
     new = node("new", host(64), *gpus("n", 0), labels={"model": "new"})
     old = node("old", host(64), *gpus("o", 0, 0, 0), labels={"model": "old"})
@@ -344,6 +357,31 @@ def test_an_instance_is_cut_from_a_device_that_is_cut_already():
 
 
 # --- what is learned ----------------------------------------------------------------
+
+
+def test_what_has_been_learned_and_who_waits_count_with_the_labels_they_insist_on():
+    labels = {"model": "new", "disk": "fast"}
+    waiting = pending(cpu=1, shares=1, labels=labels)
+    new = node("new", host(64), *gpus("n", 0), labels=labels)
+    cluster = Cluster([new])
+    learned = asks_of(waiting)
+    assert learned == [Ask(waiting.request, (("disk", "fast"), ("model", "new")))]
+    wanted = read_demand(cluster, waiting.request)._replace(labels=learned[0].labels)
+    others = ask(cpu=1, shares=1)
+    known = [(learned[0], 30.0), (Ask(others), 12.0)]
+    assert gather(cluster, known, [waiting]) == [
+        (wanted, 31.0),
+        (read_demand(cluster, others), 12.0),
+    ]
+
+
+def test_a_cluster_counts_as_its_containers():
+    alone, members = pending(cpu=4, shares=4), ("main", "sub")
+    cluster = pending(
+        members=tuple(Member(name=m, request=ask(cpu=2, shares=2)) for m in members)
+    )
+    assert asks_of(alone) == [Ask(ask(cpu=4, shares=4))]
+    assert asks_of(cluster) == [Ask(ask(cpu=2, shares=2))] * 2
 
 
 def test_what_was_asked_long_ago_counts_less():
@@ -436,7 +474,7 @@ def test_who_waits_says_what_is_usual_too():
     cluster = Cluster([node("a", host(64), *gpus("a", *([0] * 4)))])
     labels = {"model": "new"}
     queue = [pending(f"s{i}", cpu=3, shares=1, labels=labels) for i in range(30)]
-    learned = [(ask(cpu=2, shares=0.5), 5.0)]
+    learned = [(Ask(ask(cpu=2, shares=0.5)), 5.0)]
     found = {(d.milli, d.labels): w for d, w in gather(cluster, learned, queue)}
     assert found == {(500, ()): 5.0, (1000, (("model", "new"),)): 30.0}
 
