@@ -1,7 +1,7 @@
-"""Workloads that nothing has been tuned on: unlike the six, and unlike each other.
+"""Workloads that were written after the policy: unlike the six, and each other.
 
-They were written after the policy and are there to catch it being good at one
-generator only: other populations of shapes, other machines, other habits.
+They are there to catch it being good at one generator only: other populations of
+shapes, other machines, other habits. They have been looked at since.
 """
 
 from __future__ import annotations

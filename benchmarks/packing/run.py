@@ -241,6 +241,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.populations and options.only != "fgd":
         parser.error("--populations goes with --only fgd")
+    if options.populations and not range(*options.populations):
+        parser.error("--populations needs a number, and a larger one")
     seeds = range(1 if options.quick else options.seeds)
     if options.drawn:
         print_drawn(range(*options.drawn), seeds, options.scale)
