@@ -182,7 +182,7 @@ class HubService(Application):
         Dict(),
         _DEFAULT_IMAGES,
         help="""The environments on offer, in order: name, title, references per
-        runtime, architecture, minimum, preferred, shmem.""",
+        runtime, architecture, minimum, preferred, shmem, accelerators.""",
     ).tag(config=True)
     quotas = Dict(
         help="""Limits given to every new scope, such as

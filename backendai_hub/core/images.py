@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
@@ -23,6 +24,7 @@ from backendai_hub.core.fields import (
 
 LOCAL_REGISTRY = "local"
 """The registry of the images that the site's configuration lists."""
+_ACCELERATOR = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 
 
 class RegistryType(StrEnum):
@@ -151,7 +153,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     calls it (a Docker reference or digest, the name of a prepared environment), and
     a node whose runtime is not among them cannot run it; ``minimum`` are the least
     slots it works with, as users write amounts, ``preferred`` what it gets when the
-    user does not say.
+    user does not say. ``accelerators`` are the kinds it is made for, such as ``cuda``;
+    one that names none is taken with any.
     """
 
     name: str
@@ -165,6 +168,21 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     shmem: str = "64m"
     accelerators: list[str] = []
     type: str = ImageType.COMPUTE
+
+
+def is_accelerator(name: str) -> bool:
+    """Tell whether *name* can be a kind of accelerator: slots' names begin with it."""
+    return _ACCELERATOR.fullmatch(name) is not None
+
+
+def is_made_for(image: Image, kind: str) -> bool:
+    """Tell whether an image can do anything with a kind of accelerator.
+
+    One that names none says nothing about it. A name stands for its models, too:
+    ``tt`` for ``tt-n300``.
+    """
+    named = image.accelerators
+    return not named or any(f"{kind}-".startswith(f"{name}-") for name in named)
 
 
 def merge_minimum(

@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.fields import fields_of, read_fields
-from backendai_hub.core.images import LOCAL_REGISTRY, Image
+from backendai_hub.core.images import LOCAL_REGISTRY, Image, is_accelerator
 from backendai_hub.core.nouns import Noun, noun_of
 from backendai_hub.core.slots import parse_amount, parse_slots
 from backendai_hub.core.tenancy import DEFAULT_DOMAIN, DEFAULT_PROJECT
@@ -40,11 +41,18 @@ PRESETS: tuple[tuple[str, dict[str, str], str], ...] = (
 async def offer_images(platform: Platform, offered: Sequence[Image]) -> None:
     """Make *offered* the local environments, and have the default tenants exist.
 
-    Raises :class:`InvalidRequestError` for a minimum that is not an amount.
+    Raises :class:`InvalidRequestError` for a minimum that is not an amount, and for
+    what is no kind of accelerator.
     """
     for image in offered:
         parse_slots(image.minimum)
         parse_amount("shmem", image.shmem)
+        for name in image.accelerators:
+            if not is_accelerator(name):
+                raise InvalidRequestError(
+                    f"accelerators: {name!r} is not a kind of accelerator; write kinds"
+                    " such as 'cuda'"
+                )
     async with platform.database.transaction() as tx:
         await images.put_local_images(tx, offered, platform.new_id)
         await sessions.find_images(tx)

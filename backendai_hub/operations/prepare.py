@@ -55,7 +55,11 @@ from backendai_hub.operations import dotfiles
 from backendai_hub.operations.absent_hosts import leave_out_absent, leave_out_resting
 from backendai_hub.operations.batch_requests import Extras, check_batch, read_extras
 from backendai_hub.operations.platform import Platform
-from backendai_hub.operations.request_amounts import check_slots, resolve_amounts
+from backendai_hub.operations.request_amounts import (
+    check_accelerators,
+    check_slots,
+    resolve_amounts,
+)
 from backendai_hub.operations.request_choices import (
     Place,
     choose_group,
@@ -145,6 +149,7 @@ async def prepare(asking: Asking, objections: Objections) -> Prepared | None:
         priority=choose_session_priority(asking.request, group, caps),
     )
     check_slots(record.each, slot_types, required, objections)
+    check_accelerators(image, record.each, slot_types, objections)
     return Prepared(record=record, image=image, group=group, place=place, caps=caps)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.fields import check_not_both
-from backendai_hub.core.images import Image
+from backendai_hub.core.images import Image, is_made_for
 from backendai_hub.core.names import suggest
 from backendai_hub.core.objections import FIRST, Objections
 from backendai_hub.core.slots import (
@@ -19,6 +19,7 @@ from backendai_hub.core.slots import (
     parse_slots,
 )
 from backendai_hub.operations.platform import Platform
+from backendai_hub.scheduling.layouts import HOST_SLOTS
 
 
 def resolve_amounts(
@@ -122,3 +123,27 @@ def check_slots(
     for slot in required:
         if not request[slot]:
             refuse(f"{slot}: every session needs some of it; ask for more than 0")
+
+
+def check_accelerators(
+    image: Image,
+    request: ResourceSlots,
+    known: Iterable[str],
+    objections: Objections = FIRST,
+) -> None:
+    """Refuse accelerators that an image could do nothing with.
+
+    Of what there is not :func:`check_slots` tells. What an image asks for by itself it
+    works with, whatever it says that it is made for.
+    """
+    named = ", ".join(image.accelerators)
+    own = {*parse_slots(image.minimum), *parse_slots(image.preferred)}
+    for slot in sorted({*request} & {*known} - {*HOST_SLOTS} - own):
+        wanted = slot.partition(".")[0]
+        if not is_made_for(image, wanted):
+            objections.add(
+                InvalidRequestError(
+                    f"{slot}: {image.name} is made for {named}, not for {wanted};"
+                    " leave it out, or choose another environment"
+                )
+            )

@@ -6,7 +6,6 @@ An image without them is an environment like any other, with the usual amounts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 import msgspec
 
 from backendai_hub.core.errors import InvalidRequestError
+from backendai_hub.core.images import is_accelerator
 from backendai_hub.core.slots import (
     ResourceSlots,
     format_amount,
@@ -31,7 +31,6 @@ _PREFERRED: Final = f"{_PREFIX}resource.preferred."
 _SHMEM: Final = f"{_PREFERRED}shmem"
 _LONGEST_TEXT: Final = 512
 _MOST_WORDS: Final = 64
-_ACCELERATOR: Final = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 
 
 class Role(StrEnum):
@@ -137,7 +136,7 @@ class _Reader:
         names = [name.strip() for name in self._get("accelerators").split(",")]
         found = tuple(dict.fromkeys(name for name in names if name and name != "none"))
         for name in found:
-            if _ACCELERATOR.fullmatch(name) is None:
+            if not is_accelerator(name):
                 self._refuse(label, f"{name[:40]!r} is not a kind of accelerator")
         return self._few(label, found)
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from backendai_hub.api.sessions import SessionRequest
 from backendai_hub.core.errors import InvalidRequestError
 from backendai_hub.core.images import Image
+from backendai_hub.core.objections import AllObjections
+from backendai_hub.core.slots import parse_slots
 from backendai_hub.operations.platform import Settings
-from backendai_hub.operations.request_amounts import resolve_amounts
+from backendai_hub.operations.request_amounts import check_accelerators, resolve_amounts
 
 PLATFORM = SimpleNamespace(settings=Settings(default_cpu=1000, default_memory=3))
 
@@ -104,3 +106,57 @@ def test_what_is_below_the_least_is_told_with_both_amounts():
 
 def test_without_a_word_from_anybody_the_sites_usual_amounts_are_given():
     assert dict(resolve(make_image())[0]) == {"cpu": 1000, "mem": 3}
+
+
+@pytest.mark.parametrize(
+    "slot", ["cuda.device", "cuda.shares", "cuda.device:1g.10gb", "cpu", "mem"]
+)
+def test_an_image_is_given_the_accelerators_it_is_made_for(slot):
+    assert refusals(["tpu", "cuda"], slot) == []
+
+
+def test_an_image_is_not_given_accelerators_it_is_not_made_for():
+    assert refusals(["cuda", "tpu"], "rocm.device") == [
+        "rocm.device: lab is made for cuda, tpu, not for rocm; leave it out, or choose"
+        " another environment"
+    ]
+
+
+def test_each_accelerator_it_is_not_made_for_is_told():
+    told = refusals(["cuda"], "rocm.device", "cpu", "cuda.device", "ipu.device")
+    assert [text.partition(":")[0] for text in told] == ["ipu.device", "rocm.device"]
+
+
+def test_a_kind_stands_for_its_models_and_for_nothing_that_only_begins_alike():
+    assert refusals(["tt"], "tt-n300.device") == []
+    assert refusals(["tt"], "ttx.device")
+    assert refusals(["tt-n300"], "tt.device")
+
+
+def test_an_image_that_names_no_accelerators_is_given_any():
+    assert refusals([], "cuda.device", "rocm.device") == []
+
+
+def test_none_of_an_accelerator_is_no_accelerator():
+    assert refusals(["cuda"], **{"rocm.device": "0"}) == []
+
+
+@pytest.mark.parametrize("said", ["minimum", "preferred"])
+def test_what_an_image_asks_for_itself_is_never_held_against_it(said):
+    some, none = ({said: {"rocm.device": amount}} for amount in "10")
+    assert refusals(["cuda"], "rocm.device", image=some) == []
+    assert refusals(["cuda"], "rocm.device", image=none)
+
+
+def test_of_an_accelerator_that_there_is_not_nothing_more_is_said():
+    image = make_image(accelerators=["cuda"])
+    check_accelerators(image, parse_slots({"cdua.device": 1}), ["cuda.device"])
+
+
+def refusals(accelerators, *slots, image=None, **amounts):
+    """List what is refused of an image for one of each of these, or so many."""
+    objections = AllObjections()
+    asked = dict.fromkeys(slots, 1) | amounts
+    made = make_image(accelerators=accelerators, **(image or {}))
+    check_accelerators(made, parse_slots(asked), asked, objections)
+    return [error.message for error in objections.found]
