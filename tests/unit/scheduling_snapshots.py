@@ -19,6 +19,8 @@ from backendai_hub.scheduling.snapshot import (
 )
 
 GIB = 1 << 30
+PLACEMENTS = ("concentrated", "dispersed", "roundrobin", "fragmentation")
+SEQUENCERS = ("fifo", "lifo", "drf", "fair-share")
 
 
 def milli(amount: float) -> int:

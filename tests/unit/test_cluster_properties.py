@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backendai_hub.scheduling.plan import plan
-from backendai_hub.scheduling.snapshot import NodeState, PendingSession, Placement
+from backendai_hub.scheduling.snapshot import (
+    GroupPolicy,
+    NodeState,
+    PendingSession,
+    Placement,
+)
 from tests.unit.scheduling_snapshots import (
     ask,
     cluster_of,
@@ -19,6 +24,7 @@ from tests.unit.scheduling_snapshots import (
     pending,
     snapshot,
 )
+from tests.unit.test_scheduling_properties import POLICIES
 
 LAYOUTS = ("one-node", "spread", "pack")
 
@@ -72,11 +78,13 @@ def taken_by(placements: tuple[Placement, ...]) -> Counter[tuple[str, str]]:
     return taken
 
 
-@given(nodes(), queues())
+@given(nodes(), queues(), POLICIES)
 def test_no_part_of_a_cluster_is_ever_placed(
-    there: tuple[NodeState, ...], queue: tuple[PendingSession, ...]
+    there: tuple[NodeState, ...],
+    queue: tuple[PendingSession, ...],
+    policy: GroupPolicy,
 ):
-    made = plan(snapshot(there, queue))
+    made = plan(snapshot(there, queue, policy=policy))
     asked = {session.id: session for session in queue}
     placed = {placement.session for placement in made.placements}
     assert placed.isdisjoint(made.waiting)

@@ -635,11 +635,8 @@ def rich_snapshots(draw: Any) -> Snapshot:
             request = changes.get("request", session.request)
             changes["charge"] = request + ResourceSlots({"sessions": MILLI})
         queue.append(replace(session, **changes))
-    policy = GroupPolicy(
-        sequencer=draw(st.sampled_from(["fifo", "lifo", "drf", "fair-share"])),
-        placement=draw(st.sampled_from(["concentrated", "dispersed"])),
-        reserve_after=draw(st.sampled_from([None, 1])),
-    )
+    reserve_after = draw(st.sampled_from([None, 1]))
+    policy = replace(found.groups[""], reserve_after=reserve_after)
     zone = {"zone": "east"}
     return replace(
         found,

@@ -22,6 +22,8 @@ from backendai_hub.scheduling.snapshot import (
     Snapshot,
 )
 from tests.unit.scheduling_snapshots import (
+    PLACEMENTS,
+    SEQUENCERS,
     ask,
     cluster_of,
     gpu,
@@ -31,9 +33,6 @@ from tests.unit.scheduling_snapshots import (
     shared,
     snapshot,
 )
-
-PLACEMENTS = ("concentrated", "dispersed", "roundrobin", "fragmentation")
-SEQUENCERS = ("fifo", "lifo", "drf", "fair-share")
 
 
 class World:

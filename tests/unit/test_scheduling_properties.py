@@ -17,17 +17,26 @@ from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.plan import plan
 from backendai_hub.scheduling.reasons import explain_never
+from backendai_hub.scheduling.shares import ShareState
 from backendai_hub.scheduling.snapshot import (
     DeviceState,
+    GroupPolicy,
     NodeState,
     PendingSession,
     Snapshot,
 )
-from tests.unit.scheduling_snapshots import gpu
+from tests.unit.scheduling_snapshots import PLACEMENTS, SEQUENCERS, gpu
 from tests.unit.scheduling_snapshots import node as node_of
 
 SLOTS = ("cpu", "mem", "cuda.device", "cuda.shares")
 HALVES = st.sampled_from([0, 1, 500, 1000])
+SHARES = ShareState(capacity={"cpu": 4000, "mem": 6, **dict.fromkeys(SLOTS[2:], 2000)})
+POLICIES = st.builds(
+    GroupPolicy,
+    placement=st.sampled_from(PLACEMENTS),
+    sequencer=st.sampled_from(SEQUENCERS),
+    shares=st.sampled_from([None, SHARES]),
+)
 
 
 @st.composite
@@ -115,6 +124,7 @@ def snapshots(draw: Any) -> Snapshot:
             for kind, name in keys
             if draw(st.booleans())
         },
+        groups={"": draw(POLICIES)},
     )
 
 
@@ -209,14 +219,15 @@ def test_planning_again_after_a_pass_places_nobody_who_waited(snapshot: Snapshot
         ),
         queue=tuple(s for s in snapshot.queue if s.id in decided.waiting),
         scopes={key: replace(s, used=used[key]) for key, s in snapshot.scopes.items()},
+        groups=snapshot.groups,
     )
     assert plan(rest).placements == ()
 
 
 @settings(max_examples=200, deadline=None)
-@given(nodes("n", empty=True), requests())
+@given(nodes("n", empty=True), requests(), POLICIES)
 def test_what_fits_an_empty_node_alone_is_placed_and_what_never_fits_is_told(
-    node: NodeState, request: ResourceSlots
+    node: NodeState, request: ResourceSlots, policy: GroupPolicy
 ):
     session = PendingSession(
         id="s",
@@ -226,7 +237,9 @@ def test_what_fits_an_empty_node_alone_is_placed_and_what_never_fits_is_told(
         architecture="x86_64",
         scopes=(),
     )
-    decided = plan(Snapshot(nodes=(node,), queue=(session,), scopes={}))
+    decided = plan(
+        Snapshot(nodes=(node,), queue=(session,), scopes={}, groups={"": policy})
+    )
     never = explain_never(Cluster([node]), session)
     assert bool(decided.placements) is can_give(node, request) is (never is None)
 
