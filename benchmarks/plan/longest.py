@@ -28,7 +28,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from backendai_hub.core.quotas import QuotaScope, ScopeKind
-from backendai_hub.core.slots import MILLI
+from backendai_hub.core.slots import MILLI, ResourceSlots
 from backendai_hub.scheduling.lines import Line
 from backendai_hub.scheduling.ordering import ShareState
 from backendai_hub.scheduling.plan import Pass
