@@ -321,6 +321,19 @@ async def test_nobody_waits_for_what_others_have_or_what_has_failed(
         await ask(platform, dependencies=["failed"])
 
 
+async def test_two_sessions_cannot_wait_for_each_other(platform: Platform):
+    """What one waits for is there before it is asked for, and stays the same."""
+    with pytest.raises(InvalidRequestError, match="no batch session 'second'"):
+        await ask(platform, name="first", dependencies=["second"])
+
+    first = await ask(platform, name="first", key="k")
+    second = await ask(platform, name="second", dependencies=["first"])
+    with pytest.raises(ConflictError):
+        await ask(platform, name="first", key="k", dependencies=["second"])
+    assert (await read(platform, first)).dependencies == []
+    assert (await read(platform, second)).dependencies == [first.id]
+
+
 async def test_a_name_means_the_live_session_or_else_the_latest(
     platform: Platform, node: Node, clock: Clock
 ):

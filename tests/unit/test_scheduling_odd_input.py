@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from backendai_hub.scheduling.mix import MOST
+from backendai_hub.scheduling import fragmentation
+from backendai_hub.scheduling.cluster import Cluster
+from backendai_hub.scheduling.mix import MOST, weigh
 from backendai_hub.scheduling.ordering import ShareState
 from backendai_hub.scheduling.plan import Pass, plan
 from backendai_hub.scheduling.snapshot import GroupPolicy, NodeState, Plan, Share
+from backendai_hub.scheduling.usual import LOOKED_AT, MOST_PLAIN, Usual, gather
 from tests.unit.scheduling_snapshots import (
+    PLACEMENTS,
     ask,
     gpu,
     host,
@@ -24,7 +28,6 @@ from tests.unit.scheduling_snapshots import (
 )
 
 ODD = (math.nan, math.inf, -math.inf, 0.0, -1.0, 1e308)
-PLACEMENTS = ("concentrated", "dispersed", "roundrobin", "fragmentation")
 
 
 def decide(nodes: list[NodeState], queue: list[Any], **changes: Any) -> Plan:
@@ -143,15 +146,35 @@ def test_a_hundred_thousand_who_wait_are_looked_at_in_parts():
     one = Pass(snapshot([node("a", host(4))], queue))
     part = one.run(1000)
     assert (part.decided, part.complete) == (1000, False)
-    assert len({id(reason) for reason in part.waiting.values()}) == 1
     rest = one.run()
-    assert rest.complete
+    assert (rest.decided, rest.complete) == (99_000, True)
     assert len(rest.waiting) == 99_000
+    reasons = [*part.waiting.values(), *rest.waiting.values()]
+    assert len({id(reason) for reason in reasons}) == 1, "found out once for all"
 
 
-def test_of_a_thousand_different_requests_only_the_usual_count():
-    queue = [pending(str(i), cpu=0.001 * (i + 1), shares=0.5) for i in range(1000)]
+def test_of_a_thousand_different_requests_only_the_usual_count(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    counted: list[int] = []
+
+    def note(cluster: Cluster, usual: Usual) -> Any:
+        counted.append(len(usual))
+        return weigh(cluster, usual)
+
+    monkeypatch.setattr(fragmentation, "weigh", note)
+    queue = [
+        pending(str(i), cpu=0.001 * (i + 1), shares=(0.5, 2, 0)[i % 3])
+        for i in range(1000)
+    ]
     policy = GroupPolicy(placement="fragmentation")
-    decided = decide([node("a", host(4), shared("g"))], queue, policy=policy)
-    assert len(decided.placements) == 2
-    assert len(queue) > MOST
+    place = node("a", host(4), shared("g"), shared("h"))
+    decided = decide([place], queue, policy=policy)
+    assert decided.placements
+    assert counted == [MOST + MOST + MOST_PLAIN], "narrow ones, wide ones, and others"
+
+
+def test_of_who_waits_only_the_first_thousand_say_what_is_usual():
+    queue = [pending(str(i), cpu=0.001 * (i + 1), shares=0.5) for i in range(3000)]
+    place = Cluster([node("a", host(4), shared("g"))])
+    assert len(gather(place, (), queue)) == LOOKED_AT

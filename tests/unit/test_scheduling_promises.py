@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
 from backendai_hub.core.slots import MILLI
 from backendai_hub.scheduling.plan import Pass, plan
+from backendai_hub.scheduling.scoring import Demand, FloatVector, IntVector
 from backendai_hub.scheduling.snapshot import (
     GroupPolicy,
     PendingSession,
@@ -21,6 +23,7 @@ from backendai_hub.scheduling.snapshot import (
     RunningSession,
     Snapshot,
 )
+from backendai_hub.scheduling.strategies import RankedScorer
 from tests.unit.scheduling_snapshots import (
     PLACEMENTS,
     SEQUENCERS,
@@ -215,7 +218,23 @@ def test_who_asks_for_nothing_starts_anywhere():
     assert len(plan(snapshot([node("a")], [pending()])).placements) == 1
 
 
-def test_a_hundred_thousand_waiting_are_one_bounded_pass():
+def count_scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note how many nodes are scored each time that some are."""
+    scored: list[int] = []
+    score = RankedScorer.score
+
+    def note(scorer: RankedScorer, demand: Demand, rows: IntVector) -> FloatVector:
+        scored.append(len(rows))
+        return score(scorer, demand, rows)
+
+    monkeypatch.setattr(RankedScorer, "score", note)
+    return scored
+
+
+def test_a_hundred_thousand_waiting_are_one_bounded_pass(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    scored = count_scored(monkeypatch)
     nodes = [node(f"n{i}", host(4), gpu(f"n{i}/0")) for i in range(20)]
     requests = [ask(gpus=1 + i % 3, cpu=i % 5) for i in range(15)]
     queue = [
@@ -226,4 +245,8 @@ def test_a_hundred_thousand_waiting_are_one_bounded_pass():
     decided = plan(snapshot(nodes, queue, policy=policy, now=10))
     assert len(decided.placements) == 20
     assert len(decided.waiting) == 99_980
-    assert len(set(decided.waiting.values())) <= 30
+    # One for each request, and another where devices have been kept meanwhile.
+    reasons = {id(reason) for reason in decided.waiting.values()}
+    assert len(reasons) <= 2 * len(requests)
+    looks = len(decided.placements) + 2 * len(requests)
+    assert sum(scored) <= len(nodes) * looks, "not for everybody who waits"
