@@ -13,7 +13,7 @@ from backendai_hub.scheduling.cluster import Cluster
 from backendai_hub.scheduling.mix import MOST, weigh
 from backendai_hub.scheduling.ordering import ShareState
 from backendai_hub.scheduling.plan import Pass, plan
-from backendai_hub.scheduling.snapshot import GroupPolicy, NodeState, Plan, Share
+from backendai_hub.scheduling.snapshot import Ask, GroupPolicy, NodeState, Plan, Share
 from backendai_hub.scheduling.usual import LOOKED_AT, MOST_PLAIN, Usual, gather
 from tests.unit.scheduling_snapshots import (
     PLACEMENTS,
@@ -60,7 +60,7 @@ def test_weights_and_histories_that_are_no_numbers_leave_an_order(
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_frequencies_of_what_is_usual_still_place(odd: float):
-    typical = ((ask(cpu=1, shares=1), odd), (ask(cpu=2, shares=0.5), 1.0))
+    typical = ((Ask(ask(cpu=1, shares=1)), odd), (Ask(ask(cpu=2, shares=0.5)), 1.0))
     decided = decide(
         [node("a", host(4), shared("g"))],
         [pending("a", cpu=1, shares=1)],
