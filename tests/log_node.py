@@ -48,8 +48,8 @@ class LogNode:
 
     async def end(self, container_id: str) -> None:
         """End a container that has said nothing for a while."""
-        await self.runtime.end(container_id, 0, "exited")
-        self.runtime._containers[container_id].printed_at = 0.0
+        # The runtime would print a last word first, and who waits might hear of that.
+        self.runtime._containers[container_id].ended = True
 
 
 class CountingPlane(DataPlane):
